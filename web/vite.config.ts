@@ -22,8 +22,9 @@ function firstChunk(id: string, modules: Modules): string | null {
 }
 
 /**
- * What Vite puts around each import of a part would also fetch its styles and what it imports in turn: there is one
- * sheet of styles, and `src/views/lazyViews.tsx` and the server say what else a part needs.
+ * What Vite puts around each import of a part would also fetch its styles and what it imports in turn: the styles of
+ * later parts are one sheet that `src/views/lazyView.tsx` fetches, and `src/views/lazyViews.tsx` and the server say
+ * what else a part needs.
  */
 const PLAIN_IMPORT = "export const __vitePreload = (load) => load();";
 

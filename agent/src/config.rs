@@ -99,12 +99,24 @@ pub struct Arguments {
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// The file of `--token-file` cannot be read.
     #[error("cannot read the token file {path}: {source}; --token-file names it")]
-    TokenFile { path: PathBuf, source: std::io::Error },
+    TokenFile {
+        /// The path that was given.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The token file holds nothing but white space.
     #[error("the token file {path} is empty; put the token that the server gave into it")]
-    EmptyToken { path: PathBuf },
+    EmptyToken {
+        /// The path that was given.
+        path: PathBuf,
+    },
+    /// Neither `--node` nor the kernel says what this machine is called.
     #[error("this machine has no host name; give it one with --node")]
     NoNodeName,
+    /// `--node` is empty, or white space.
     #[error("--node must not be empty")]
     EmptyNode,
 }

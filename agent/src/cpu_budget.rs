@@ -56,6 +56,7 @@ thread_local! {
 /// Who waits for a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
+    /// No sample needs it yet: it is done with what is left of the limit.
     Nobody,
     /// Stacks that were sampled.
     Stacks,

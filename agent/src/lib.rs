@@ -1,5 +1,6 @@
 //! Stakeout's agent: samples the stacks of everything that runs on a node, names them and ships them.
 
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 pub mod agent;

@@ -131,16 +131,26 @@ pub struct Config {
 /// What the command line asks for and cannot have.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// Others could read what is sent, and the flag that allows it is not given.
     #[error(
         "{listen} is reachable from other machines and the server has no TLS: give --tls-cert and --tls-key, or listen on \
          127.0.0.1, or say --insecure-no-tls"
     )]
-    NoTls { listen: SocketAddr },
+    NoTls {
+        /// The address that is to be listened on.
+        listen: SocketAddr,
+    },
+    /// Everybody could ask or send, and the flag that allows it is not given.
     #[error(
         "{listen} is reachable from other machines and the server has no {missing}: give it, or listen on 127.0.0.1, or say \
          --insecure-no-auth"
     )]
-    NoAuth { listen: SocketAddr, missing: &'static str },
+    NoAuth {
+        /// The address that is to be listened on.
+        listen: SocketAddr,
+        /// The flag that is missing, such as `--view-token-file`.
+        missing: &'static str,
+    },
 }
 
 impl Config {

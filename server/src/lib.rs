@@ -1,6 +1,7 @@
 //! The Stakeout server: OTLP profiles in, flamegraphs of one window or of the difference between two out.
 //!
 //! Data flows one way: `ingest` → `store` → `query` → `render`, and `api` is the only room that knows HTTP.
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 #![forbid(unsafe_code)]
 

@@ -22,24 +22,42 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Why a file is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
+    /// It is not there, may not be read, or has more than a megabyte.
     #[error("{flag} {path}: cannot be read: {cause}")]
     Unread {
+        /// The flag that names the file.
         flag: &'static str,
+        /// Which file.
         path: PathBuf,
+        /// What the system says.
         cause: std::io::Error,
     },
+    /// It holds no token.
     #[error("{flag} {path}: no token in it; write one a line, such as from `openssl rand -hex 32`")]
-    NoToken { flag: &'static str, path: PathBuf },
+    NoToken {
+        /// The flag that names the file.
+        flag: &'static str,
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It holds no certificate or key in PEM that can be used.
     #[error("{flag} {path}: {cause}")]
     Pem {
+        /// The flag that names the file.
         flag: &'static str,
+        /// Which file.
         path: PathBuf,
+        /// What is wrong with it.
         cause: String,
     },
+    /// The key is another than the certificate's.
     #[error("{cert} and {key} do not belong together: {cause}")]
     Pair {
+        /// File of the certificate.
         cert: PathBuf,
+        /// File of the key.
         key: PathBuf,
+        /// What the TLS library says.
         cause: rustls::Error,
     },
 }
@@ -139,6 +157,7 @@ impl ResolvesServerCert for Certificate {
 pub struct Sources {
     /// Flag, file and the tokens that were read from it.
     pub tokens: Vec<(&'static str, PathBuf, Tokens)>,
+    /// The pair of files that is shown to clients; none without TLS.
     pub certificate: Option<Arc<Certificate>>,
 }
 

@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { type APIRequestContext, type Browser, type BrowserType, expect, type Page, test } from "@playwright/test";
 import { otlp } from "../e2e/otlp.ts";
-import { FRAMES, stacksOf } from "./synthetic.ts";
+import { FRAMES, type Stack, stacksOf } from "./synthetic.ts";
 
 const SIZES = (process.env.STAKEOUT_BENCH_NODES ?? "10000,100000,1000000").split(",").map(Number);
 const REPEAT = Number(process.env.STAKEOUT_BENCH_REPEAT ?? "5");
@@ -32,18 +32,26 @@ function tell(figures: Record<string, unknown>): void {
 }
 
 const service = (nodes: number) => `bench-${nodes}`;
-const address = (query: string) =>
-  `/?${new URLSearchParams({
-    query: `{service="${query}"}`,
-    from: String(TAKEN - 1000),
-    until: String(TAKEN + 60_000),
-  })}`;
+/** Services that have the same tree among them, each a part of it: rows of labels stand above each. */
+const ROWS = 8;
+const rowsService = (nodes: number, part: number) => `bench-rows-${nodes}-${part}`;
+const within = (more: Record<string, string>) =>
+  `/?${new URLSearchParams({ from: String(TAKEN - 1000), until: String(TAKEN + 60_000), ...more })}`;
+const address = (query: string) => within({ query: `{service="${query}"}` });
+const rowsAddress = (nodes: number) =>
+  within({ query: `{service=~"${rowsService(nodes, 0).slice(0, -1)}[0-9]"}`, group: "service" });
 
-async function ingest(request: APIRequestContext, nodes: number): Promise<void> {
+async function ingestRows(request: APIRequestContext, nodes: number): Promise<void> {
   const stacks = stacksOf(nodes);
+  const each = Math.ceil(stacks.length / ROWS);
+  for (let part = 0; part < ROWS; part++)
+    await ingest(request, rowsService(nodes, part), stacks.slice(part * each, (part + 1) * each));
+}
+
+async function ingest(request: APIRequestContext, name: string, stacks: Stack[]): Promise<void> {
   for (let i = 0; i < stacks.length; i += STACKS_A_BATCH) {
     const body = otlp({
-      service: service(nodes),
+      service: name,
       at: TAKEN,
       frames: FRAMES,
       stacks: stacks.slice(i, i + STACKS_A_BATCH),
@@ -198,29 +206,46 @@ test("this page", async ({ page, request, playwright, baseURL }) => {
   const browser = await unlimited(playwright.chromium);
   tell({ who: "stakeout", what: "bundle", bytes: await bundle(page) });
   for (const wanted of SIZES) {
-    await ingest(request, wanted);
-    const pictures: number[] = [];
-    const blocks: number[] = [];
-    let [nodes, server] = [0, 0];
-    // The first one also fills the server's caches.
-    for (let i = 0; i <= REPEAT; i++) {
-      const picture = await firstPicture(page, address(service(wanted)));
-      ({ nodes, server } = picture);
-      if (i === 0) continue;
-      pictures.push(picture.ms);
-      blocks.push(picture.blocked);
-    }
-    const figures: Record<string, unknown> = { first: spread(pictures), answered: server, blocked: spread(blocks) };
-    figures.heap = await heap(page);
-    const fast = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-    await fast.goto(`${baseURL}${address(service(wanted))}`);
-    await fast.waitForFunction(() => performance.getEntriesByName("stakeout:flamegraph").length > 0);
-    for (const [name, [count, step]] of Object.entries(MOVES)) figures[name] = spread(await frames(fast, count, step));
-    await fast.close();
-    tell({ who: "stakeout", what: "size", wanted, nodes, ...figures });
+    await ingest(request, service(wanted), stacksOf(wanted));
+    tell({
+      who: "stakeout",
+      what: "size",
+      wanted,
+      ...(await figuresOf(page, browser, baseURL, address(service(wanted)))),
+    });
+    await ingestRows(request, wanted);
+    tell({
+      who: "stakeout, rows",
+      what: "size",
+      wanted,
+      ...(await figuresOf(page, browser, baseURL, rowsAddress(wanted))),
+    });
   }
   await browser.close();
 });
+
+/** What is measured of one tree. */
+async function figuresOf(page: Page, browser: Browser, baseURL: string | undefined, to: string) {
+  const pictures: number[] = [];
+  const blocks: number[] = [];
+  let [nodes, server] = [0, 0];
+  // The first one also fills the server's caches.
+  for (let i = 0; i <= REPEAT; i++) {
+    const picture = await firstPicture(page, to);
+    ({ nodes, server } = picture);
+    if (i === 0) continue;
+    pictures.push(picture.ms);
+    blocks.push(picture.blocked);
+  }
+  const figures: Record<string, unknown> = { first: spread(pictures), answered: server, blocked: spread(blocks) };
+  figures.heap = await heap(page);
+  const fast = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await fast.goto(`${baseURL}${to}`);
+  await fast.waitForFunction(() => performance.getEntriesByName("stakeout:flamegraph").length > 0);
+  for (const [name, [count, step]] of Object.entries(MOVES)) figures[name] = spread(await frames(fast, count, step));
+  await fast.close();
+  return { nodes, ...figures };
+}
 
 const TYPES: Record<string, string> = {
   ".html": "text/html",

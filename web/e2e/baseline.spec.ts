@@ -54,7 +54,7 @@ test("a start is called so, and is not compared with the time before it", async 
   await point.click();
   await expect.poll(() => time(page, "from")).toBe(range.from + 9_000);
   // What is looked at has nothing before it: its own halves are compared, and it says so.
-  await page.getByRole("button", { name: "Compare with before" }).click();
+  await page.getByRole("button", { name: "Compare with previous window" }).click();
   await expect(page.getByTestId("baseline")).toContainText(/first half.*(it started|no agent covered)/);
   await expect(page.getByTestId("verdict")).toContainText("0.800 → 0.800 cores");
   await expect(page.getByTestId("changes")).toHaveCount(0);
@@ -67,7 +67,7 @@ test("side A begins where the selection did, and B is as long", async ({ page, w
   const seconds = [...times(3, NOTHING), ...times(5, IDLE), ...times(10, BUSY)];
   const query = await course(request, "young", range.from, seconds);
   await page.goto(at({ from: range.from + 8_000, until: range.from + 18_000 }, query));
-  await page.getByRole("button", { name: "Compare with before" }).click();
+  await page.getByRole("button", { name: "Compare with previous window" }).click();
   await expect(page.getByTestId("baseline")).toContainText(/until .*, B as long: it started/);
   const slider = page.getByRole("slider", { name: "Start of window A, before" });
   const begin = Number(await slider.getAttribute("aria-valuenow"));
@@ -83,7 +83,9 @@ test("against a side without samples nothing has a mark, a colour or a sentence"
 }) => {
   const { before, after } = windows;
   const windowsOf = { baseFrom: String(before.from), baseUntil: String(before.until) };
-  await page.goto(at(after, { view: "compare", query: busyOnly(windows), normalize: "rate", ...windowsOf }));
+  await page.goto(
+    at(after, { view: "compare", query: busyOnly(windows), normalize: "rate", tab: "functions", ...windowsOf }),
+  );
   await expect(page.getByTestId("verdict")).toContainText("nothing to compare");
   await expect(page.getByText("A has no samples: nothing is compared.")).toBeVisible();
   await expect.poll(() => colours(page)).toBeGreaterThan(1);

@@ -25,13 +25,14 @@ function seenOfGraph(page: Page): Promise<number> {
 test.describe("compare", () => {
   test("of the whole machine, what began stands out and can be singled out", async ({ page, windows }) => {
     await page.goto(comparison(windows));
+    await page.getByRole("tab", { name: "Functions" }).click();
     const table = page.getByRole("grid", { name: "Functions of both windows" });
     await expect(table.getByRole("row").nth(1)).toBeVisible();
     await page.getByTestId("only").selectOption("significant");
     await expect.poll(() => parameter(page, "only")).toBe("significant");
     await expect(table.locator(".vtable-row.same")).toHaveCount(0);
     await expect(table.locator(".vtable-row.grew, .vtable-row.new").first()).toBeVisible();
-    await expect(page.getByTestId("verdict")).toContainText("differ");
+    await expect(page.getByTestId("verdict")).toContainText(/[1-9]\d* causes? \(\d+ of \d+ frames\): /);
   });
 
   test("windows are dragged as a whole, by an edge and with keys; Back undoes", async ({ page, windows }) => {
@@ -65,6 +66,7 @@ test.describe("compare", () => {
 
   test("shares instead of rates, widths of one side, a second selector", async ({ page, windows }) => {
     await page.goto(comparison(windows));
+    await page.getByTestId("fold-sides").click();
     await page.getByTestId("normalize").selectOption("share");
     await expect.poll(() => parameter(page, "normalize")).toBe("share");
     await expect.poll(() => colours(page)).toBeGreaterThan(2);
@@ -102,7 +104,7 @@ test.describe("compare", () => {
     const arrives = () =>
       page.evaluate(() => {
         const late = document.createElement("div");
-        late.style.cssText = "flex: none; height: 300px";
+        late.style.cssText = "flex: none; height: 700px";
         document.querySelector("main")?.prepend(late);
       });
     await page.getByTestId("changes").getByRole("button").filter({ hasText: windows.busy }).first().click();
@@ -124,11 +126,13 @@ test.describe("compare", () => {
     ];
     const query = await course(request, "turns", from, seconds);
     const sides = { before: { from, until: from + 8_000 }, after: { from: from + 8_000, until: from + 16_000 } };
-    await page.goto(comparison({ ...windows, ...sides }, { ...query, only: "new", pane: "table" }));
+    await page.goto(comparison({ ...windows, ...sides }, { ...query, only: "new", pane: "table", tab: "functions" }));
     const rows = page.getByRole("grid", { name: "Functions of both windows" }).locator(".vtable-row");
     await expect(rows).toHaveCount(1);
     await expect(rows.filter({ hasText: "walk" })).toContainText("new");
+    await page.getByRole("tab", { name: "Causes" }).click();
     await expect(page.getByTestId("changes")).toContainText("seen since");
+    await page.goBack();
     await page.getByTestId("only").selectOption("gone");
     await expect(rows.filter({ hasText: "wait" })).toContainText("gone");
     await page.getByRole("button", { name: "Swap" }).click();
@@ -143,20 +147,23 @@ test.describe("compare", () => {
     page,
     windows,
   }) => {
-    await page.goto(comparison(windows, { query: busyOnly(windows) }));
+    await page.goto(comparison(windows, { query: busyOnly(windows), tab: "functions" }));
     const table = page.getByRole("grid", { name: "Functions of both windows" });
     const row = table.locator(".vtable-row").first();
     const name = (await row.locator("bdi").textContent()) as string;
     await row.click();
+    // What is taken in a table leaves it in sight, and marks the row; the frame is one click away.
+    await expect(table.locator(".vtable-row.chosen bdi")).toHaveText(name);
+    await page.getByRole("tab", { name: "Frame" }).click();
     await expect(page.getByTestId("frame-panel").locator(".frame-name")).toHaveText(name);
     await expect.poll(() => parameter(page, "frame")).toContain(name);
     // Of all of B; in A the process did not run.
     const sides = page.getByTestId("frame-shares").locator("tbody tr");
     await expect(sides.nth(0).locator("td").first()).toHaveText("–");
     await expect(sides.nth(1).locator("td").first()).toHaveText(/^\d[\d.]*\s%$/);
-    await expect(table.locator(".vtable-row.active bdi")).toHaveText(name);
     await page.goBack();
     await expect(page.getByTestId("frame-panel")).toHaveCount(0);
+    await page.goBack();
     await expect.poll(() => parameter(page, "frame")).toBeNull();
     await page.getByTestId("flamegraph").hover({ position: { x: 60, y: 19 * 2 + 8 } });
     await expect(table.locator(".vtable-row.pointed")).not.toHaveCount(0);
@@ -167,7 +174,7 @@ test.describe("compare", () => {
     windows,
     request,
   }) => {
-    await page.goto(comparison(windows));
+    await page.goto(comparison(windows, { more: "sides" }));
     const slider = page.getByRole("slider", { name: "confidence" });
     await expect(slider).toHaveAttribute("aria-valuetext", /95/);
     await slider.focus();
@@ -190,23 +197,21 @@ test.describe("compare", () => {
     const { tested, significant } = (await answer.json()) as { tested: number; significant: number };
     // On a machine that is very busy with other things, the reader may get too little time to be found at such a
     // confidence.
-    const said =
-      significant > 0
-        ? `${significant} of ${tested} tested`
-        : /nothing differs beyond chance|no frame by itself differs beyond chance|too few samples/;
+    const said = significant > 0 ? `${significant} of ${tested} frame` : /no significant change|too few samples/;
     await expect(page.getByTestId("verdict")).toContainText(said);
   });
 
-  test("an A/A control shows what chance alone would colour", async ({ page, windows }) => {
+  test("an A/A check shows what chance alone would colour", async ({ page, windows }) => {
     await page.goto(
       comparison(windows, {
         query: busyOnly(windows),
+        more: "data",
         baseFrom: String(windows.after.from),
         baseUntil: String(windows.after.until),
       }),
     );
     const control = page.getByTestId("control");
-    await expect(control).toContainText(/control: \d+ of \d+ frames? of A's own halves would be coloured/);
+    await expect(control).toContainText(/A\/A check (passed \(|found )\d+ of \d+/);
     await control.getByRole("link").click();
     const middle = Math.round((windows.after.from + windows.after.until) / 2);
     await expect.poll(() => parameter(page, "baseUntil")).toBe(String(middle));
@@ -217,12 +222,16 @@ test.describe("compare", () => {
 
   test("warns where windows share time, and where no agent was", async ({ page, windows }) => {
     await page.goto(
-      comparison(windows, { baseFrom: String(windows.after.from), baseUntil: String(windows.after.until) }),
+      comparison(windows, {
+        more: "data",
+        baseFrom: String(windows.after.from),
+        baseUntil: String(windows.after.until),
+      }),
     );
     await expect(page.getByTestId("caveats")).toContainText("A and B share");
     // Long before the agent began, and within what a chart may span.
     const long = windows.before.from - 7_200_000;
-    await page.goto(comparison(windows, { baseFrom: String(long), baseUntil: String(long + 60_000) }));
+    await page.goto(comparison(windows, { more: "data", baseFrom: String(long), baseUntil: String(long + 60_000) }));
     await expect(page.getByTestId("caveats")).toContainText("No agent covered");
   });
 
@@ -233,7 +242,7 @@ test.describe("compare", () => {
       const { pathname, searchParams } = new URL(answer.url());
       return pathname.endsWith("/series") && searchParams.get("query") === queries.baseQuery;
     });
-    await page.goto(comparison(windows, { ...queries, ...begin }));
+    await page.goto(comparison(windows, { ...queries, ...begin, more: "sides" }));
     const address = new URL((await asked).url());
     const answer = await request.get(`${address.pathname}${address.search}`);
     const { series, other } = (await answer.json()) as {
@@ -256,7 +265,7 @@ test.describe("compare", () => {
   });
 
   test("locked windows keep one length", async ({ page, windows }) => {
-    await page.goto(comparison(windows));
+    await page.goto(comparison(windows, { more: "sides" }));
     await page.getByTestId("lock").check();
     const length = (a: string, b: string) => Number(parameter(page, b)) - Number(parameter(page, a));
     await expect.poll(() => length("baseFrom", "baseUntil")).toBe(windows.after.until - windows.after.from);
@@ -269,10 +278,10 @@ test.describe("compare", () => {
   test("leads there from a window and back", async ({ page, windows }) => {
     const { from, until } = windows.after;
     await page.goto(`/?from=${from}&until=${until}`);
-    await page.getByRole("button", { name: "Compare with before" }).click();
+    await page.getByRole("button", { name: "Compare with previous window" }).click();
     await expect.poll(() => parameter(page, "view")).toBe("compare");
     // The page chooses side A, and says so; the address leaves it to the page.
-    await expect(page.getByTestId("baseline")).toContainText("just before B");
+    await expect(page.getByTestId("baseline")).toContainText("previous window");
     const edge = async (name: string) => Number(await page.getByRole("slider", { name }).getAttribute("aria-valuenow"));
     expect(await edge("Start of window A, before")).toBe(from - (until - from));
     expect(await edge("End of window A, before")).toBe(from);

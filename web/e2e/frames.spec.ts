@@ -22,7 +22,7 @@ test.describe("what is done to the graph", () => {
   ];
   /** A frame, what is done, its chip, its place in the address, and how many rows the whole tree has then. */
   const CHANGES = [
-    ["walk", "Only walk", "only walk", "focus:walk", 30],
+    ["walk", "Focus on walk", "focus on walk", "focus:walk", 30],
     ["copy", "Hide copy", "without copy", "hide:copy", 100],
     ["parse", "Collapse lib.so", "collapsed lib.so", "collapse:lib.so", 100],
     ["walk", "Merge recursion", "recursion merged", "merge", 100],
@@ -266,12 +266,14 @@ test("colours by module name the largest modules", async ({ page, request }) => 
   ]);
   await page.goto(at(WINDOW, query));
   await drawn(page);
-  const before = [...(await pixels(page, "flamegraph")).keys()];
-  await page.getByTestId("colour").selectOption("module");
+  await expect(page.getByTestId("colour")).toHaveValue("");
+  const byModule = [...(await pixels(page, "flamegraph")).keys()];
+  await page.getByTestId("fold-key").click();
   await expect(page.getByRole("list", { name: "Colours" }).getByRole("listitem")).toHaveText(["lib.so", "prog"]);
-  expect([...(await pixels(page, "flamegraph")).keys()]).not.toEqual(before);
+  await page.getByTestId("colour").selectOption("kind");
+  await expect.poll(async () => [...(await pixels(page, "flamegraph")).keys()]).not.toEqual(byModule);
   await page.reload();
-  await expect(page.getByTestId("colour")).toHaveValue("module");
+  await expect(page.getByTestId("colour")).toHaveValue("kind");
 });
 
 test("the root stands on top or at the bottom", async ({ page, request }) => {
@@ -347,6 +349,7 @@ test("on a phone the table shows the ends of names, which tell them apart", asyn
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto(at(WINDOW, query));
   await drawn(page);
+  await page.getByRole("tab", { name: "Functions" }).click();
   const table = page.getByRole("grid", { name: "Functions" });
   for (const end of ["_another_in", "_another_out"]) {
     const name = table.locator(".vtable-row bdi").filter({ hasText: end });
@@ -367,7 +370,7 @@ test("the history of a frame is its own, and not that of its namesakes; at its p
     { frames: [main("a"), lib("copy")], samples: 30 },
     { frames: [main("b"), lib("copy")], samples: 70 },
   ]);
-  await page.goto(at(WINDOW, { ...query, pane: "graph" }));
+  await page.goto(at(WINDOW, query));
   const box = await drawn(page);
   const graph = page.getByTestId("flamegraph");
   const since = page.getByTestId("frame-since");

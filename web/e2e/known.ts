@@ -38,18 +38,21 @@ export async function course(
   request: APIRequestContext,
   name: string,
   from: number,
-  seconds: readonly { frames: Frame[]; samples: number }[],
+  seconds: readonly { frames: Frame[]; samples: number; version?: string }[],
 ): Promise<Record<string, string>> {
   const service = `${name}-${process.pid}-${from}`;
-  for (const [i, { frames, samples }] of seconds.entries()) {
-    if (samples === 0) continue;
-    const stacks = [{ frames: frames.map((_, at) => at).reverse(), samples }];
-    const answer = await request.post("/v1development/profiles", {
-      headers: { "content-type": "application/x-protobuf" },
-      data: Buffer.from(otlp({ service, at: from + i * 1000, frames, stacks })),
-    });
-    expect(answer.status(), await answer.text()).toBe(200);
-  }
+  // Each is acknowledged with its commit: one after the other they would wait for one each.
+  await Promise.all(
+    seconds.map(async ({ frames, samples, version = "" }, i) => {
+      if (samples === 0) return;
+      const stacks = [{ frames: frames.map((_, at) => at).reverse(), samples }];
+      const answer = await request.post("/v1development/profiles", {
+        headers: { "content-type": "application/x-protobuf" },
+        data: Buffer.from(otlp({ service, version, at: from + i * 1000, frames, stacks })),
+      });
+      expect(answer.status(), await answer.text()).toBe(200);
+    }),
+  );
   return { query: `{service="${service}"}` };
 }
 

@@ -16,6 +16,7 @@ export interface Frame {
 
 export interface Batch {
   service: string;
+  version?: string;
   /** When the samples were taken, Unix milliseconds; those of one stack follow each other by a millisecond. */
   at: number;
   frames: readonly Frame[];
@@ -111,7 +112,7 @@ class Table {
 }
 
 /** The body of `POST /v1development/profiles`. */
-export function otlp({ service, at, frames, stacks }: Batch): Uint8Array {
+export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint8Array {
   const [strings, modules, kinds, builds] = [new Table(), new Table(), new Table(), new Table()];
   const located = frames.map(({ name, module = "", kind = "native", buildId = "", file = "", line = 0 }) => ({
     name: strings.of(name),
@@ -127,6 +128,7 @@ export function otlp({ service, at, frames, stacks }: Batch): Uint8Array {
     resource.message(1, (inner) => {
       attribute(inner, "service.name", service);
       attribute(inner, "host.name", "synthetic");
+      if (version !== "") attribute(inner, "service.version", version);
     });
     resource.message(2, (scope) => {
       scope.message(2, (profile) => {

@@ -30,7 +30,7 @@ for (const theme of ["light", "dark"] as const) {
     await expect.poll(() => colours(page)).toBeGreaterThan(2);
     expect(await serious(page)).toEqual([]);
     await page.goto(`/?view=nodes&theme=${theme}`);
-    await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
+    await expect(page.locator(".nodes .vtable-row").first()).toBeVisible();
     expect(await serious(page)).toEqual([]);
     const marked = `${windows.after.from + 1_000}-${windows.after.from + 2_000}`;
     await page.goto(at(windows.after, { view: "heatmap", theme, markA: marked }));
@@ -111,7 +111,7 @@ for (const width of [360, 390, 768]) {
       "/?view=nodes",
     ]) {
       await page.goto(address);
-      if (address.includes("nodes")) await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
+      if (address.includes("nodes")) await expect(page.locator(".nodes .vtable-row").first()).toBeVisible();
       else await expect.poll(() => colours(page, address === timeline ? "timeline" : "flamegraph")).toBeGreaterThan(2);
       const overflow = await page.evaluate(
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
@@ -124,7 +124,7 @@ for (const width of [360, 390, 768]) {
 test("lists this machine's agent with its cost", async ({ page, windows }) => {
   expect(windows.after.until).toBeGreaterThan(0);
   await page.goto("/?view=nodes");
-  const row = page.locator("table.grid tbody tr").first();
+  const row = page.locator(".nodes .vtable-row.live").first();
   await expect(row).toContainText("Hz");
   await expect(row).toContainText("MiB");
   await row.getByRole("link").click();

@@ -1,5 +1,5 @@
 import type { Locator, Page } from "@playwright/test";
-import { at, busyOnly, colours, expect, parameter, settled, test } from "./stack.ts";
+import { at, busyOnly, colours, comparison, expect, parameter, settled, test } from "./stack.ts";
 
 /** Goes on by Tab until something has the focus. */
 async function tabTo(page: Page, wanted: Locator): Promise<void> {
@@ -60,7 +60,7 @@ test("a link to a view says with the page itself which parts the view needs", as
 });
 
 test("what a search leaves as it is, is not drawn again", async ({ page, windows }) => {
-  await page.goto(at(windows.after, { match: "e" }));
+  await page.goto(at(windows.after, { match: "e", tab: "lists" }));
   await expect.poll(() => colours(page)).toBeGreaterThan(4);
   await expect(page.getByTestId("toplists").getByRole("button").first()).toBeVisible();
   // What was asked for before may come after the rest, and is drawn then.
@@ -146,6 +146,21 @@ test.describe("a slow answer", () => {
     await expect(notice).toBeHidden();
   });
 
+  for (const width of [1280, 1360, 1440, 1920])
+    test(`moves nothing while it is waited for, at ${width}`, async ({ page, windows }) => {
+      await page.setViewportSize({ width, height: 800 });
+      await page.route(/api\/v1\/(flamegraph|series|facets|diff)/, () => new Promise(() => {}));
+      for (const view of ["explore", "compare"]) {
+        await page.goto(at(windows.after, { view }));
+        const height = () => page.locator(".header").evaluate((header) => header.getBoundingClientRect().height);
+        const before = await height();
+        await expect(page.locator(".progress")).not.toBeEmpty();
+        expect(await height()).toBe(before);
+        expect(before).toBeLessThan(50);
+        await expect(page.getByTestId("cancel")).toBeInViewport({ ratio: 1 });
+      }
+    });
+
   test("a server that is gone is an error with what to do", async ({ page, windows }) => {
     await page.route(/api\/v1\/(flamegraph|series)/, (route) => route.abort());
     await page.goto(at(windows.after));
@@ -173,11 +188,19 @@ test.describe("parts of the page that come when they are wanted", () => {
   test("the first picture takes one script, a view its own", async ({ page, windows }) => {
     await page.goto(at(windows.after));
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
-    expect(await assets(page)).toHaveLength(1);
+    // Markers come to a chart that is there already.
+    const ofMarkers = /\/(Markers|versions|plain)-/;
+    expect((await assets(page)).filter((path) => !ofMarkers.test(path))).toHaveLength(1);
+    const [answered, begun] = await page.evaluate(() => {
+      const entries = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+      const chart = entries.filter(({ name }) => /api\/v1\/(series|facets)/.test(name));
+      const parts = entries.filter(({ name }) => /\/Markers-/.test(name));
+      return [Math.min(...chart.map((one) => one.responseEnd)), Math.min(...parts.map((one) => one.startTime))];
+    });
+    expect(begun).toBeGreaterThan(answered);
     await page.getByRole("link", { name: "Nodes" }).click();
-    await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
-    expect((await assets(page)).some((path) => path.includes("/Nodes-"))).toBe(true);
-    const [, part] = await assets(page);
+    await expect(page.locator(".nodes .vtable-row").first()).toBeVisible();
+    const part = (await assets(page)).find((path) => path.includes("/Nodes-"));
     const answer = await page.request.get(part as string);
     expect(answer.headers()["cache-control"]).toContain("immutable");
   });
@@ -243,10 +266,10 @@ test("the strip of quality says whether agents are silent", async ({ page, windo
   const figures = page.locator(".quality .figure");
   // Agents are asked for once a page; beside much else this one may be late just then.
   await expect(async () => {
-    await page.goto(at(windows.after));
-    await expect(figures.filter({ hasText: "silent agents" })).toContainText("none", { timeout: 5_000 });
+    await page.goto(at(windows.after, { more: "data" }));
+    await expect(figures.filter({ hasText: "agents not reporting" })).toContainText("none", { timeout: 5_000 });
   }).toPass();
-  for (const name of ["samples", "cut stacks", "without name", "lost", "not covered"])
+  for (const name of ["samples", "truncated stacks", "unsymbolized", "lost", "coverage gap"])
     await expect(figures.filter({ hasText: name }).first()).toBeVisible();
 });
 
@@ -260,6 +283,16 @@ test("paper is light and has no controls", async ({ page, windows }) => {
   await page.emulateMedia({ media: "screen" });
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
   await expect.poll(() => parameter(page, "theme")).toBe("dark");
+});
+
+test("a window and a comparison are a sheet each", async ({ page, windows }) => {
+  for (const address of [at(windows.after), comparison(windows), comparison(windows, { graphs: "beside" })]) {
+    await page.goto(address);
+    await expect(page.locator(".flame-scroll").first()).toBeVisible();
+    await page.waitForLoadState("networkidle");
+    const sheets = (await page.pdf({ preferCSSPageSize: true, printBackground: true })).toString("latin1");
+    expect(sheets.match(/\/Type \/Page\b/g), address).toHaveLength(1);
+  }
 });
 
 test("what is printed is drawn for the width of the paper, and for the screen again behind it", async ({
@@ -307,7 +340,7 @@ test("from the selector to the frame that grew, without a pointer", async ({ pag
   await page.keyboard.type(busyOnly(windows));
   await page.keyboard.press("Enter");
   await expect.poll(() => parameter(page, "query")).toBe(busyOnly(windows));
-  await tabTo(page, page.getByRole("button", { name: "Compare with before" }));
+  await tabTo(page, page.getByRole("button", { name: "Compare with previous window" }));
   await page.keyboard.press("Enter");
   await expect.poll(() => parameter(page, "view")).toBe("compare");
   await expect(page.getByTestId("verdict")).toBeVisible();
@@ -325,13 +358,13 @@ test("the keys / and ? work from everywhere but a field of text", async ({ page,
   await page.goto(at(windows.after));
   await expect.poll(() => colours(page)).toBeGreaterThan(4);
   const help = page.getByRole("dialog", { name: "Keyboard help" });
-  const capacity = page.getByRole("checkbox", { name: "up to capacity" });
+  const capacity = page.getByRole("checkbox", { name: "Scale to capacity" });
   await capacity.click();
   await expect(capacity).toBeFocused();
   await page.keyboard.press("?");
   await expect(help).toBeVisible();
   await page.keyboard.press("Escape");
-  await page.getByTestId("lists").click();
+  await page.getByTestId("apart").click();
   await page.keyboard.press("/");
   await expect(page.getByTestId("search")).toBeFocused();
   await expect(page.getByTestId("search")).toHaveValue("");

@@ -56,7 +56,9 @@ test.describe("timeline", () => {
     await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(3);
     const canvas = page.getByTestId("timeline");
     await canvas.hover({ position: { x: 300, y: 60 } });
+    await page.keyboard.down("Control");
     await page.mouse.wheel(0, -400);
+    await page.keyboard.up("Control");
     await expect.poll(() => parameter(page, "zoom")).toMatch(/^[\d.]+-[\d.]+$/);
     await canvas.focus();
     for (let i = 0; i < 16; i++) await page.keyboard.press("+");
@@ -119,7 +121,7 @@ test.describe("timeline", () => {
     await page.getByTestId("flamegraph").click({ position: { x: 200, y: 70 } });
     const panel = page.getByTestId("frame-panel");
     const name = (await panel.locator(".frame-name").textContent()) ?? "";
-    await panel.getByRole("button", { name: "What ran before" }).click();
+    await panel.getByRole("button", { name: "Preceding samples" }).click();
     await expect(page.getByTestId("before-title")).toContainText(`100 ms before`);
     await expect.poll(() => parameter(page, "hit")).toContain(name);
     // A process is no lane: the CPUs on which it was are offered, the one with most first.

@@ -9,7 +9,9 @@ import { measureOf } from "../src/logic/graph/measure.ts";
 import { SAMPLES } from "../src/logic/text/unit.ts";
 import { diffTreeOf, frameName, ROOT, type Tree, treeOf } from "../src/logic/tree/tree.ts";
 import { Flamegraph } from "../src/views/flame/Flamegraph.tsx";
+import { FrameMenu } from "../src/views/flame/FrameMenu.tsx";
 import type { ColourBy } from "../src/views/flame/paint.ts";
+import { Tooltip } from "../src/views/flame/Tooltip.tsx";
 import "../src/style/base.css";
 import "../src/style/graph.css";
 
@@ -72,6 +74,9 @@ function Side({ name, tree, theme, colourBy, flame }: Props) {
           setSelected(node);
         }}
         onPart={setPart}
+        foot={null}
+        tip={Tooltip}
+        frameMenu={FrameMenu}
         onReset={() => {
           setFocus(ROOT);
           setSelected(null);

@@ -9,8 +9,8 @@ import "./style/graph.css";
 import "./style/tables.css";
 import "./style/heatmap.css";
 import "./style/timeline.css";
-import "./style/help.css";
 import "./style/screens.css";
+import "./style/targets.css";
 import "./style/print.css";
 
 start();

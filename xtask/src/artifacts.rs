@@ -17,8 +17,10 @@ pub(crate) enum Profile {
     Debug,
     /// Builds in minutes: what takes most time is optimised, the rest is not. For a first look.
     Up,
-    /// Optimised: what is shipped and measured.
+    /// Optimised: what is measured.
     Release,
+    /// The same with packed relocations: what is shipped.
+    Dist,
 }
 
 /// The two programs.
@@ -35,7 +37,7 @@ const MEASURED_BY: [&str; 2] = ["-p", "stakeout-load"];
 /// How a user chooses what to build.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choice {
-    /// Build fully optimised binaries, which takes three times as long
+    /// Build fully optimised binaries, which takes twice as long
     #[arg(long)]
     release: bool,
     /// Build without optimisation: each sample and each query costs several times as much
@@ -76,6 +78,11 @@ pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
         Profile::Debug => build.arg("--workspace"),
         Profile::Up => build.args(["--profile", "up", "--no-default-features"]).args(SHIPPED),
         Profile::Release => build.arg("--release").args(SHIPPED).args(MEASURED_BY),
+        Profile::Dist => build
+            .arg("--release")
+            .args(SHIPPED)
+            .args(MEASURED_BY)
+            .env("STAKEOUT_PACK_RELOCATIONS", "1"),
     };
     progress::build(&mut build)?;
     below(&folder(profile)?)
@@ -86,7 +93,7 @@ pub(crate) fn folder(profile: Profile) -> Result<PathBuf> {
     Ok(repo::target_dir()?.join(match profile {
         Profile::Debug => "debug",
         Profile::Up => "up",
-        Profile::Release => "release",
+        Profile::Release | Profile::Dist => "release",
     }))
 }
 

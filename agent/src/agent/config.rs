@@ -26,6 +26,7 @@ pub struct AgentConfig {
     pub cpu_limit: f64,
     /// What is kept of processes' arguments.
     pub command_lines: CommandLines,
+    /// How names of frames are found, and what that may take.
     pub names: NamerConfig,
 }
 

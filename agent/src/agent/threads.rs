@@ -7,10 +7,13 @@ use crate::kernel::KernelError;
 /// Why an agent does not start, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
+    /// The BPF programs cannot be loaded, attached or read. The agent does not start, or ends.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// The system gave no thread. The agent does not start.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
+    /// A thread panicked. The value is what it did, such as `sampling`; the agent has to be started again.
     #[error("the {0} thread ended unexpectedly; the log says why")]
     Ended(&'static str),
 }

@@ -10,6 +10,7 @@ use crate::symbolize::NamerStats;
 /// What a stopped agent did over its life.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// What unwinding tables cost and brought.
     pub unwinding: UnwindStats,
     /// How often the rate was lowered to keep the CPU limit.
     pub throttled: u64,
@@ -19,10 +20,13 @@ pub struct Totals {
     pub unticked: Unticked,
     /// Samples that were handed over in batches.
     pub batched: u64,
+    /// How many batches these are.
     pub batches: u64,
     /// By cause, as in [`crate::ship::Report::lost`].
     pub lost: BTreeMap<&'static str, u64>,
+    /// What was found out about processes.
     pub table: TableStats,
+    /// What was named, and what it took.
     pub names: NamerStats,
 }
 

@@ -5,7 +5,9 @@
 pub struct SourceId(u32);
 
 impl SourceId {
+    /// The kernel and its modules: offsets are kernel addresses.
     pub const KERNEL: Self = Self(0);
+    /// The image that the kernel maps into each process: offsets are those in it.
     pub const VDSO: Self = Self(1);
     /// Nothing is mapped at the address, or its process is gone.
     pub const UNKNOWN: Self = Self(2);
@@ -34,14 +36,19 @@ impl SourceId {
 /// Where an address points, its code location: an offset in a file, or an address where there is no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CodeLocation {
+    /// What the code is part of.
     pub source: SourceId,
+    /// Bytes from the file's begin, or an address.
     pub offset: u64,
 }
 
 /// One program run by one process: execve makes another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProgramKey {
+    /// Process id, as the machine's first process id namespace has it.
     pub tgid: u32,
+    /// Start of the process, in clock ticks since boot.
     pub start_ticks: u64,
+    /// The kernel's count of the execs that led to this program.
     pub exec_id: u32,
 }

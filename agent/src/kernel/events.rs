@@ -9,37 +9,55 @@ use crate::sys::clock_ticks_per_second;
 /// What happened. Times are `CLOCK_MONOTONIC`'s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// A process became another program.
     Exec(Executed),
+    /// A process was made, as a copy of another.
     Fork {
+        /// Its process id, as the machine's first process id namespace has it.
         tgid: u32,
+        /// Its start, in clock ticks since boot.
         start_ticks: u64,
+        /// The kernel's count of the execs that led to its program, which is that of its parent.
         exec_id: u32,
+        /// Its id in the agent's /proc; 0 where it is not seen there.
         proc_tgid: u32,
+        /// Process id of its parent, in the same namespace.
         parent_tgid: u32,
+        /// Start of its parent, in clock ticks since boot.
         parent_start_ticks: u64,
     },
+    /// A process ended, with the last of its threads.
     Exit {
+        /// Its process id, as the machine's first process id namespace has it.
         tgid: u32,
+        /// Its start, in clock ticks since boot.
         start_ticks: u64,
     },
     /// A process or one of its threads was moved to another control group of version 1.
     Move {
+        /// Its process id, as the machine's first process id namespace has it.
         tgid: u32,
+        /// Its start, in clock ticks since boot.
         start_ticks: u64,
+        /// When, in nanoseconds.
         time_ns: u64,
     },
     /// A control group of version 2 was made.
     Group {
+        /// The number by which samples name it.
         id: u64,
+        /// Its path from the tree's root, beginning with `/`.
         path: Box<str>,
     },
     /// An executable mapping was made. It may come before the exec or fork that began its process, and after the exit
     /// that ended it. The process id is that of the agent's own namespace.
     Map {
+        /// Whose mapping it is.
         tgid: u32,
         /// Several where they follow each other.
         new: Vec<NewCode>,
     },
+    /// Code that the kernel makes at run time came or went.
     Code(CodeChange),
 }
 

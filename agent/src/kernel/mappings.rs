@@ -368,7 +368,8 @@ fn read_ring(ring: &Ring, scratch: &mut Vec<u8>, told: &mut Told) {
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    pub fn wake(&self) {
+    /// Ends the wait that goes on, or else the next one.
+    pub(crate) fn wake(&self) {
         let one = 1u64.to_ne_bytes();
         // SAFETY: `one` is valid for the call. It fails only where so many wake-ups wait already that one more changes
         // nothing.

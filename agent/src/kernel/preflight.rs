@@ -8,11 +8,11 @@ const OLDEST_KERNEL: (u32, u32) = (5, 10);
 
 /// A capability, its bit in `CapEff`, what the agent needs it for, and whether it can do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capability {
-    pub name: &'static str,
+struct Capability {
+    name: &'static str,
     bit: u32,
-    pub purpose: &'static str,
-    pub required: bool,
+    purpose: &'static str,
+    required: bool,
     /// CAP_SYS_ADMIN, which older kernels asked for instead, covers it.
     by_sys_admin: bool,
 }
@@ -20,7 +20,7 @@ pub struct Capability {
 const SYS_ADMIN_BIT: u32 = 21;
 
 /// The whole set that the agent runs with.
-pub const CAPABILITIES: [Capability; 6] = [
+const CAPABILITIES: [Capability; 6] = [
     Capability {
         name: "CAP_BPF",
         bit: 39,
@@ -68,7 +68,9 @@ pub const CAPABILITIES: [Capability; 6] = [
 /// What is missing. Those that are not `fatal` only make the profiles poorer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
+    /// The agent does not start.
     pub fatal: bool,
+    /// What is missing, what for, and what to do: for people.
     pub message: String,
 }
 

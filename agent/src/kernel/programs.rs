@@ -12,6 +12,7 @@ use crate::process::CodeChange;
 /// One program that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedProgram {
+    /// The first 15 bytes of its function's name: the kernel keeps no more.
     pub name: String,
     /// Instructions that the verifier followed, of a million allowed; none before Linux 5.16, which does not tell.
     pub followed: Option<u32>,

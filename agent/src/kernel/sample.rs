@@ -6,6 +6,7 @@ use crate::frames::ProgramKey;
 /// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
 /// the middle is left out.
 pub const MAX_USER_FRAMES: usize = 512;
+/// Of these, the frames on the leaf's side; the rest are on the root's.
 pub const LEAF_FRAMES: usize = 384;
 /// Frames that are walked, `SO_MAX_WALKED_FRAMES` of bpf/abi.h.
 pub const MAX_WALKED_FRAMES: usize = 8192;
@@ -28,8 +29,11 @@ pub enum WalkEnd {
 /// Why a walk in user space stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkStop {
+    /// The outermost frame was reached.
     Root,
+    /// There are more frames than are walked.
     Cut,
+    /// It led nowhere.
     Broken,
     /// The last frame's code has no table yet.
     NoTable,
@@ -41,7 +45,9 @@ pub enum WalkStop {
 /// [`super::RED_ZONE_BYTES`] below there on.
 #[derive(Debug, Clone, Copy)]
 pub struct DeferredWalk<'a> {
+    /// Registers and state of the unwinder at the last frame: `struct so_walk` of bpf/abi.h.
     pub walk: so_walk,
+    /// The copied bytes, the lowest address first.
     pub stack: &'a [u8],
 }
 
@@ -51,24 +57,31 @@ pub struct DeferredWalk<'a> {
 pub struct RawSample<'a> {
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
+    /// Logical number of the CPU that was interrupted.
     pub cpu: u32,
     /// 0 is the idle task: work of interrupts on a CPU that is otherwise idle.
     pub tgid: u32,
+    /// Thread id, as the machine's first process id namespace has it.
     pub tid: u32,
     /// Start of the process in clock ticks since boot, as in /proc/PID/stat.
     pub start_ticks: u64,
     /// The kernel's count of the execs that led to this program.
     pub exec_id: u32,
+    /// The thread's control group of version 2, by number.
     pub cgroup_id: u64,
     /// The thread's name, without its padding.
     pub comm: &'a [u8],
+    /// Addresses of the kernel stack; empty where user code was interrupted.
     pub kernel: &'a [u64],
+    /// Addresses of the user stack; empty where there is none.
     pub user: &'a [u64],
     /// Frames that are left out of `user` behind the first [`LEAF_FRAMES`].
     pub user_skipped: u32,
+    /// How the walk of the user stack ended.
     pub walk_end: WalkEnd,
     /// Where the user stack goes on, if its tables were not there yet.
     pub deferred: Option<DeferredWalk<'a>>,
+    /// It is a thread of the kernel.
     pub kernel_thread: bool,
     /// The kernel stack was longer than the kernel gives.
     pub kernel_cut: bool,
@@ -92,8 +105,11 @@ impl RawSample<'_> {
 /// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// How often a CPU's timer ran the sampler.
     pub ticks: u64,
+    /// Those that found the CPU idle: not samples.
     pub idle_ticks: u64,
+    /// Those that became samples, with the ones that were lost after that.
     pub taken: u64,
     /// Samples that found the ring buffer full.
     pub lost_ring_full: u64,

@@ -8,6 +8,7 @@ const LONGEST_VALUE_CHARS: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) service: Option<String>,
+    pub(super) version: Option<String>,
     pub(super) container: Option<String>,
     pub(super) pod: Option<String>,
     pub(super) namespace: Option<String>,
@@ -41,6 +42,7 @@ fn attributes(list: &[u8]) -> Named {
         };
         let field = match pair[..at].trim_ascii() {
             b"service.name" => &mut named.service,
+            b"service.version" => &mut named.version,
             b"container.name" | b"k8s.container.name" => &mut named.container,
             b"k8s.pod.name" => &mut named.pod,
             b"k8s.namespace.name" => &mut named.namespace,
@@ -90,12 +92,13 @@ mod tests {
     #[test]
     fn both_variables_are_read_among_others() {
         let named = parse(
-            b"PATH=/bin\0OTEL_RESOURCE_ATTRIBUTES=service.name=other,k8s.pod.name=web-0, k8s.namespace.name = prod,\
+            b"PATH=/bin\0OTEL_RESOURCE_ATTRIBUTES=service.name=other,service.version=2.1,k8s.pod.name=web-0, k8s.namespace.name = prod,\
               k8s.statefulset.name=web,deployment.environment=x\0OTEL_SERVICE_NAME=shop\0SECRET=1\0",
         );
         let text = |text: &str| Some(text.to_owned());
         let expected = Named {
             service: text("shop"),
+            version: text("2.1"),
             container: None,
             pod: text("web-0"),
             namespace: text("prod"),

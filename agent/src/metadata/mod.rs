@@ -35,13 +35,23 @@ const MOUNTS_LIMIT_BYTES: u64 = 4 << 20;
 pub struct Metadata {
     /// OTEL_SERVICE_NAME, else workload or container, else systemd unit, else executable.
     pub service: Arc<str>,
+    /// What the process was told to be the version of its service.
+    pub version: Option<Arc<str>>,
+    /// The image of its container, with its tag.
+    pub image: Option<Arc<str>>,
     /// Empty where it is not known.
     pub cgroup: Arc<str>,
+    /// The container's id, as the path of its control group has it.
     pub container_id: Option<Arc<str>>,
+    /// The container's name: of the environment, else of the runtime's files or the control group.
     pub container_name: Option<Arc<str>>,
+    /// Name of the Kubernetes pod.
     pub pod: Option<Arc<str>>,
+    /// Namespace of the Kubernetes pod.
     pub namespace: Option<Arc<str>>,
+    /// What the pod is one of, such as a Deployment: of the environment, else cut from the pod's name.
     pub workload: Option<Arc<str>>,
+    /// The systemd unit, such as `cron.service`.
     pub unit: Option<Arc<str>>,
 }
 
@@ -75,6 +85,7 @@ impl Surroundings {
 pub struct Subject<'a> {
     /// Base name of the executable.
     pub executable: &'a str,
+    /// It is a thread of the kernel.
     pub kernel_thread: bool,
     /// The control group of version 2 at the moment in question; 0 where it is not known.
     pub cgroup_id: u64,
@@ -225,6 +236,8 @@ fn combine(
         .unwrap_or(executable);
     Metadata {
         service: service.into(),
+        version: named.version.map(Into::into),
+        image: names.image.map(Into::into),
         cgroup: cgroup_path.path.as_str().into(),
         container_id: container_id.map(Into::into),
         container_name: container_name.map(Into::into),

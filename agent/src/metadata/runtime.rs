@@ -23,6 +23,8 @@ pub(super) struct ContainerNames {
     pub(super) container: Option<String>,
     pub(super) pod: Option<String>,
     pub(super) namespace: Option<String>,
+    /// The image with its tag, as it was asked for.
+    pub(super) image: Option<String>,
 }
 
 #[derive(Debug)]
@@ -130,6 +132,7 @@ fn log_name(name: &str) -> Option<(String, ContainerNames)> {
             container: Some(container),
             pod: Some(pod),
             namespace: Some(namespace),
+            image: None,
         },
     ))
 }
@@ -138,11 +141,26 @@ fn log_name(name: &str) -> Option<(String, ContainerNames)> {
 struct DockerConfig {
     #[serde(rename = "Name")]
     name: String,
+    #[serde(rename = "Config", default)]
+    config: DockerOptions,
+}
+
+#[derive(Default, Deserialize)]
+struct DockerOptions {
+    #[serde(rename = "Image", default)]
+    image: String,
+}
+
+/// An image that was asked for by a name; one that was asked for by its digest alone says no more than that.
+fn image(name: &str) -> Option<String> {
+    let is_digest = name.starts_with("sha256:") || name.len() >= 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    named(name).filter(|_| !is_digest)
 }
 
 fn docker_config(json: &[u8]) -> ContainerNames {
     let config = serde_json::from_slice::<DockerConfig>(json).ok();
     ContainerNames {
+        image: config.as_ref().and_then(|config| image(&config.config.image)),
         container: config.and_then(|config| named(config.name.trim_start_matches('/'))),
         ..ContainerNames::default()
     }
@@ -153,16 +171,27 @@ struct PodmanContainer {
     id: String,
     #[serde(default)]
     names: Vec<String>,
+    /// JSON again.
+    #[serde(default)]
+    metadata: String,
+}
+
+#[derive(Deserialize)]
+struct PodmanMetadata {
+    #[serde(rename = "image-name", default)]
+    image: String,
 }
 
 fn podman_list(json: &[u8]) -> HashMap<String, ContainerNames> {
     let containers: Vec<PodmanContainer> = serde_json::from_slice(json).unwrap_or_default();
     let names = |container: PodmanContainer| {
         let name = container.names.first().and_then(|name| named(name));
+        let metadata = serde_json::from_str::<PodmanMetadata>(&container.metadata).ok();
         (
             container.id,
             ContainerNames {
                 container: name,
+                image: metadata.and_then(|metadata| image(&metadata.image)),
                 ..ContainerNames::default()
             },
         )
@@ -221,6 +250,7 @@ mod tests {
             container: text("nginx-sidecar"),
             pod: text("web-7d4b9c6f5-x2x4z"),
             namespace: text("prod"),
+            image: None,
         };
         assert_eq!(names, expected);
         for other in ["", "x.log", "a_b-c.log", "a_b_c-d.txt"] {
@@ -236,8 +266,19 @@ mod tests {
                 .as_deref(),
             Some("db")
         );
+        let image = |json: &str| docker_config(json.as_bytes()).image;
+        assert_eq!(
+            image(r#"{"Name":"/db","Config":{"Image":"postgres:16.2"}}"#).as_deref(),
+            Some("postgres:16.2")
+        );
+        assert_eq!(image(r#"{"Name":"/db","Config":{"Image":"sha256:00ff"}}"#), None);
+        assert_eq!(image(r#"{"Name":"/db"}"#), None);
         assert_eq!(docker_config(b"{"), ContainerNames::default());
-        let list = podman_list(br#"[{"id":"a1","names":["cache"],"layer":"x"},{"id":"b2"}]"#);
+        let list = podman_list(
+            br#"[{"id":"a1","names":["cache"],"layer":"x","metadata":"{\"image-name\":\"docker.io/redis:7\"}"},{"id":"b2"}]"#,
+        );
+        assert_eq!(list["a1"].image.as_deref(), Some("docker.io/redis:7"));
+        assert_eq!(list["b2"].image, None);
         assert_eq!(list["a1"].container.as_deref(), Some("cache"));
         assert_eq!(list["b2"].container, None);
         assert!(podman_list(b"nothing").is_empty());

@@ -17,6 +17,7 @@ use crate::sys::{FileState, Owner, guarded, guarded_for};
 /// What a [`SourceId`] stands for, beyond the fixed ones.
 #[derive(Debug, Clone)]
 pub enum Source {
+    /// A file that holds code.
     Module(Arc<Module>),
     /// Code made at run time by one program.
     Jit(Arc<JitCode>),
@@ -59,9 +60,13 @@ impl PartialEq for Mapping {
 /// Executable memory of a program, `end` exclusive. `offset` is what its first byte is in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeRange {
+    /// Address of the first byte.
     pub start: u64,
+    /// Address behind the last byte.
     pub end: u64,
+    /// What the code is part of.
     pub source: SourceId,
+    /// Of the first byte, in its source.
     pub offset: u64,
 }
 

@@ -18,6 +18,7 @@ const LEAVE_AT_LAST_NS: u64 = 8_000_000_000;
 /// A file that no process maps any more, to be given up once the names that are needed were read.
 #[derive(Debug, Clone)]
 pub struct Leaving {
+    /// The source that the file is.
     pub id: SourceId,
     held: Arc<Held>,
 }

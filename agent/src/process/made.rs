@@ -14,7 +14,9 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// Code that a program makes while it runs, in memory of any kind.
 #[derive(Debug)]
 pub struct JitCode {
+    /// Whose code it is, by its id in the agent's /proc.
     pub tgid: u32,
+    /// Where the program may say what the code is.
     pub perf_map: Arc<PerfMapFile>,
     /// The file that it lies in, where that has a name.
     pub file: Option<MadeFile>,
@@ -23,6 +25,7 @@ pub struct JitCode {
 /// A file that holds code without being a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MadeFile {
+    /// As the process sees it.
     pub path: Arc<str>,
     /// Added to an address gives the offset in the file (wrapping).
     pub to_offset: u64,
@@ -31,6 +34,7 @@ pub struct MadeFile {
 /// The perf map of one process, `/tmp/perf-PID.map` in its own root under the id that it has there itself.
 #[derive(Debug)]
 pub struct PerfMapFile {
+    /// The source whose code it names.
     pub id: SourceId,
     tgid: u32,
     /// Whose map it is, also when the id was given to another.

@@ -3,11 +3,13 @@
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapLine {
+    /// Address of the first byte.
     pub start: u64,
     /// Exclusive.
     pub end: u64,
     /// Where in the file the mapping begins.
     pub file_offset: u64,
+    /// What lies there.
     pub backing: Backing,
     /// Of the whole line: where that is the same, so is the mapping.
     pub(super) hash: u64,
@@ -17,13 +19,16 @@ pub struct MapLine {
 /// What a mapping shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backing {
+    /// A file, perhaps one that has been deleted.
     File {
         /// Device and inode as the kernel prints them; only good for comparing.
         device: u64,
+        /// Its number on that device.
         inode: u64,
         /// As the process sees it, without the mark of deleted files.
         path: String,
     },
+    /// The image that the kernel maps into each process.
     Vdso,
     /// Memory without a file: code made at run time.
     Anonymous,

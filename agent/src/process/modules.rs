@@ -14,6 +14,7 @@ use crate::sys::FileState;
 /// One file that holds code. While it is open its inode cannot be given to another file.
 #[derive(Debug)]
 pub struct Module {
+    /// The source that the file is.
     pub id: SourceId,
     /// As the first process that mapped it sees it.
     pub path: Arc<str>,

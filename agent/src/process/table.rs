@@ -40,7 +40,9 @@ const TICK_NS: u64 = 10_000_000;
 /// What the table has done, for logs and tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableStats {
+    /// Gauge: processes that are known, those that ended a moment ago among them.
     pub processes: usize,
+    /// Gauge: files that are held open, perf maps among them.
     pub open_files: usize,
     /// Executions, and processes with new mappings, that were too many to be looked at early.
     pub early_looks_skipped: u64,
@@ -82,6 +84,7 @@ pub struct Table {
 }
 
 impl Table {
+    /// An empty table for at most so many processes. `modules` opens their files, `resolver` finds their labels.
     pub fn new(capacity: usize, modules: ModuleTable, resolver: Resolver, command_lines: CommandLines) -> Self {
         Self {
             processes: BTreeMap::new(),
@@ -144,6 +147,7 @@ impl Table {
             .collect()
     }
 
+    /// What was done so far, and what is held now.
     pub fn stats(&self) -> TableStats {
         TableStats {
             processes: self.processes.len(),

@@ -14,11 +14,17 @@ pub struct Batch {
     pub until_unix_ns: u64,
     /// Nanoseconds of CPU time that one sample stands for.
     pub period_ns: u64,
+    /// Samples that a busy CPU gives in a second.
     pub frequency_hz: u32,
+    /// The agent's account at the end of the interval.
     pub report: Report,
+    /// What stacks are made of, each frame once.
     pub frames: Vec<Frame>,
+    /// Stacks of the samples, each once.
     pub stacks: Vec<Stack>,
+    /// Programs of the samples, each once.
     pub processes: Vec<Process>,
+    /// What was sampled in the interval.
     pub samples: Vec<Sample>,
 }
 
@@ -67,12 +73,14 @@ pub struct Report {
     pub bpf_seconds: f64,
     /// Resident memory without BPF maps, which it maps in part, and with its files in memory.
     pub rss_bytes: u64,
+    /// Kernel memory of its BPF maps.
     pub bpf_map_bytes: u64,
 }
 
 /// One program run by one process: execve makes another one of the same tgid.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Process {
+    /// Process id, as the machine's first process id namespace has it.
     pub tgid: u32,
     /// Start time in clock ticks since boot (field 22 of /proc/PID/stat).
     pub start_ticks: u64,
@@ -80,19 +88,26 @@ pub struct Process {
     pub exec_count: u32,
     /// Base name of the executable; the comm of a kernel thread.
     pub executable: Arc<str>,
+    /// The executable's whole path; empty for kernel threads.
     pub executable_path: Arc<str>,
+    /// Arguments, as much as is kept of them.
     pub command_line: Arc<str>,
+    /// GNU build id of the executable, in lower-case hex.
     pub build_id: Option<Arc<str>>,
     /// What the `metadata` room found out.
     pub metadata: Arc<crate::metadata::Metadata>,
 }
 
+/// One sample: when a thread was interrupted, where, and with which stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// Wall clock, nanoseconds since the Unix epoch.
     pub ts_unix_ns: u64,
+    /// Logical number of the CPU.
     pub cpu: u32,
+    /// Thread id, as the machine's first process id namespace has it.
     pub tid: u32,
+    /// The thread's name at that moment.
     pub thread: Arc<str>,
     /// Index into `Batch::processes`.
     pub process: u32,

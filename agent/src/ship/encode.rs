@@ -408,6 +408,7 @@ impl<'a> Tables<'a> {
         ];
         let texts = [
             ("service.name", Some(&metadata.service)),
+            ("service.version", metadata.version.as_ref()),
             ("process.executable.name", Some(&process.executable)),
             ("process.executable.path", Some(&process.executable_path)),
             ("process.command_line", Some(&process.command_line)),
@@ -415,6 +416,7 @@ impl<'a> Tables<'a> {
             ("process.linux.cgroup", Some(&metadata.cgroup)),
             ("container.id", metadata.container_id.as_ref()),
             ("container.name", metadata.container_name.as_ref()),
+            ("container.image.name", metadata.image.as_ref()),
             ("k8s.pod.name", metadata.pod.as_ref()),
             ("k8s.namespace.name", metadata.namespace.as_ref()),
             ("k8s.workload.name", metadata.workload.as_ref()),

@@ -60,6 +60,8 @@ fn batch() -> Batch {
     ];
     let metadata = Metadata {
         service: "shop".into(),
+        version: Some("14".into()),
+        image: Some("shop:14-rc".into()),
         cgroup: "/x".into(),
         ..Metadata::default()
     };

@@ -9,11 +9,13 @@ use super::batch::Batch;
 /// What the shipper has done so far. Everything but the gauges is cumulative since [`super::Shipper::start`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShipStats {
-    /// Samples and batches of this instance that the server has acknowledged.
+    /// Samples of this instance that the server has acknowledged.
     pub acknowledged_samples: u64,
+    /// Batches of this instance that the server has acknowledged.
     pub acknowledged_batches: u64,
-    /// The same of earlier instances, whose spool was left over.
+    /// Samples of earlier instances, whose spool was left over, that the server has acknowledged.
     pub earlier_acknowledged_samples: u64,
+    /// Batches of earlier instances that the server has acknowledged.
     pub earlier_acknowledged_batches: u64,
     /// Samples of this instance that were lost here, by cause.
     pub lost: BTreeMap<&'static str, u64>,
@@ -23,8 +25,9 @@ pub struct ShipStats {
     pub failed_attempts: u64,
     /// Bytes sent, compressed, without headers.
     pub sent_bytes: u64,
-    /// Gauge: batches and bytes that wait in the spool.
+    /// Gauge: batches that wait in the spool.
     pub spooled_batches: u64,
+    /// Gauge: the bytes of these batches.
     pub spooled_bytes: u64,
     /// Why the last attempt failed; `None` once one has succeeded.
     pub trouble: Option<String>,

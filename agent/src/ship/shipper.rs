@@ -18,6 +18,7 @@ use super::worker::Worker;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Submitted {
+    /// It waits for the encoder.
     Queued,
     /// The queue was full or the shipper has ended: its samples are counted as `ship_queue_full`.
     Dropped,
@@ -99,6 +100,7 @@ impl Shipper {
         }
     }
 
+    /// What was done so far, and what waits now.
     pub fn stats(&self) -> ShipStats {
         self.shared.stats().clone()
     }

@@ -81,6 +81,7 @@ impl Default for NamerConfig {
 /// What is given up while memory is short, in this order; each includes those before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum DegradationLevel {
+    /// Everything is named.
     #[default]
     Nothing,
     /// Inlined functions are not named.
@@ -92,6 +93,7 @@ pub enum DegradationLevel {
 }
 
 impl DegradationLevel {
+    /// The least that is given up first.
     pub const ALL: [Self; 4] = [Self::Nothing, Self::NoInlines, Self::NoLines, Self::FewTables];
 
     /// The so-many-th level, or the last.
@@ -103,10 +105,15 @@ impl DegradationLevel {
 /// What the namer did, for logs and tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamerStats {
+    /// Gauge: code locations whose names are kept.
     pub cached_locations: usize,
+    /// Gauge: files whose symbols are in memory.
     pub open_symbol_tables: usize,
+    /// Gauge: memory of these symbols.
     pub symbol_table_bytes: u64,
+    /// How often the kernel's symbols and modules were read.
     pub kernel_reads: u64,
+    /// Code locations that were named, those that were in memory already left out.
     pub locations_resolved: u64,
     /// Files whose separate debug file was used, counted at each reading like the following.
     pub debug_files: u64,

@@ -13,19 +13,25 @@ pub struct FileState {
     /// As `stat` tells it, major number in the upper half: another one for each filesystem below an overlay and each
     /// subvolume of btrfs.
     pub device: u64,
+    /// Its number in its filesystem.
     pub inode: u64,
+    /// How long it is.
     pub bytes: u64,
     /// When its content was changed last.
     pub modified_ns: i128,
     /// The same where nobody has set that time; where somebody has, the earlier of what was set and when.
     pub written_ns: i128,
+    /// Type and rights, as `stat` has them.
     pub mode: u16,
+    /// The user that it belongs to.
     pub owner: u32,
+    /// How many names it has: none once it is deleted.
     pub links: u32,
 }
 
 impl FileState {
-    pub fn is_regular(&self) -> bool {
+    /// True of a file, false of a folder, a pipe or a device.
+    pub(crate) fn is_regular(&self) -> bool {
         u32::from(self.mode) & libc::S_IFMT == libc::S_IFREG
     }
 

@@ -27,6 +27,7 @@ pub struct GroupFolder {
 }
 
 impl GroupFolder {
+    /// Opens the folder at which cgroup2 is mounted.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mount = File::options()
             .read(true)

@@ -38,12 +38,14 @@ static REFUSED: AtomicU64 = AtomicU64::new(0);
 /// Reads that were given up since they took too long, and those that were not begun, since too many of the same owner's
 /// are stuck.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StuckReads {
-    pub abandoned: u64,
-    pub refused: u64,
+pub(crate) struct StuckReads {
+    /// Reads that took too long.
+    pub(crate) abandoned: u64,
+    /// Reads that were not begun.
+    pub(crate) refused: u64,
 }
 
-pub fn stuck_reads() -> StuckReads {
+pub(crate) fn stuck_reads() -> StuckReads {
     StuckReads {
         abandoned: ABANDONED.load(Ordering::Relaxed),
         refused: REFUSED.load(Ordering::Relaxed),

@@ -48,7 +48,8 @@ impl MemoryFile {
         Ok(Self { file, counted_bytes: 0 })
     }
 
-    pub fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    /// Writes all of `bytes`, the first of them at `offset`.
+    pub(crate) fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let page = page_bytes();
         let pages = (offset + bytes.len() as u64).div_ceil(page) - offset / page;
         self.counted_bytes += pages * page;

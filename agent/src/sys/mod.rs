@@ -16,8 +16,7 @@ pub use clocks::{
 };
 pub use files::{FileState, file_state, find_place, find_place_in, open_place, path_state, raise_descriptor_limit};
 pub use groups::GroupFolder;
-pub(crate) use guard::{Owner, guarded, guarded_for};
-pub use guard::{StuckReads, stuck_reads};
+pub(crate) use guard::{Owner, guarded, guarded_for, stuck_reads};
 pub use memory::{
     MemoryFile, mapped_map_bytes, memory_file_bytes, page_bytes, release_memory, resident_bytes, tune_allocator,
 };

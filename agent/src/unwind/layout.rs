@@ -81,15 +81,23 @@ pub enum Code<'a> {
     Pending,
     /// There is none and will be none: frame pointers are all there is.
     NoTable,
-    /// `chunk_zero` is the address in the process at which the table's first chunk lies (it may be before the mapping).
-    Table { installed: &'a Installed, chunk_zero: u64 },
+    /// Its table is installed.
+    Table {
+        /// The file's table.
+        installed: &'a Installed,
+        /// The address in the process at which the table's first chunk lies: perhaps before the mapping.
+        chunk_zero: u64,
+    },
 }
 
 /// One executable mapping of a program, `end` exclusive.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeMapping<'a> {
+    /// Address of the first byte.
     pub begin: u64,
+    /// Address behind the last byte.
     pub end: u64,
+    /// What is known of its code.
     pub code: Code<'a>,
 }
 
@@ -105,13 +113,16 @@ pub enum NoRoom {
 /// A program's mappings where the walk finds them.
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
+    /// The words that hold them.
     pub mappings: Range,
+    /// How many mappings these are.
     pub count: u32,
 }
 
 /// What lies where in the memory `M`.
 #[derive(Debug)]
 pub struct Layout<M> {
+    /// Where the walk reads.
     pub memory: M,
     rules: HashMap<u64, u16>,
     space: Space,
@@ -119,6 +130,7 @@ pub struct Layout<M> {
 }
 
 impl<M: Memory> Layout<M> {
+    /// Nothing but the rule of unknown code, in empty memory.
     pub fn new(memory: M) -> Self {
         Self {
             memory,

@@ -25,6 +25,7 @@ const MAX_CHUNKS: u64 = 1 << 16;
 pub struct Outline {
     /// Address of the first chunk, a multiple of 64 KiB.
     pub base: u64,
+    /// How many chunks there are, of [`CHUNK_BYTES`] each.
     pub chunks: u32,
     /// As of [`FileTable`].
     pub segments: Vec<Segment>,

@@ -39,13 +39,33 @@ pub enum Cfa {
     /// Frame pointer + offset.
     Fp(i32),
     /// Another register (DWARF's number) + offset: only at the innermost frame, whose registers are all known.
-    Register { register: i16, offset: i32 },
+    Register {
+        /// DWARF's number of it.
+        register: i16,
+        /// Bytes that are added to it.
+        offset: i32,
+    },
     /// The word at stack pointer + `at`, plus offset.
-    SpDeref { at: i16, offset: i32 },
+    SpDeref {
+        /// Bytes from the stack pointer to the word.
+        at: i16,
+        /// Bytes that are added to the word.
+        offset: i32,
+    },
     /// The word at frame pointer + `at`, plus offset: GCC's realigned stacks.
-    FpDeref { at: i16, offset: i32 },
+    FpDeref {
+        /// Bytes from the frame pointer to the word.
+        at: i16,
+        /// Bytes that are added to the word.
+        offset: i32,
+    },
     /// The linker's rule for .plt: stack pointer + offset, and 8 more from byte `threshold` of each 16-byte slot on.
-    Plt { threshold: i16, offset: i32 },
+    Plt {
+        /// From this byte of a slot on 8 are added.
+        threshold: i16,
+        /// Bytes from the stack pointer, before that.
+        offset: i32,
+    },
     /// The kernel pushed a signal frame: all registers stand in the `ucontext` at the stack pointer.
     Signal,
     /// The outermost frame.

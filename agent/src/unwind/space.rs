@@ -9,11 +9,14 @@ const RESERVED_WORDS: u32 = 8;
 /// Consecutive words of one slab: `place` is slab << 18 | word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
+    /// Number of the slab and of the first word in it, in one.
     pub place: u32,
+    /// How many words of 4 bytes these are.
     pub words: u32,
 }
 
 impl Range {
+    /// The number of the slab.
     pub fn slab(self) -> usize {
         (self.place >> SLAB_BITS) as usize
     }

@@ -8,6 +8,7 @@ mod accounting;
 mod budget;
 mod cut_stacks;
 mod deep;
+mod exec_chain;
 mod foreign_files;
 mod ground_truth;
 mod identity;

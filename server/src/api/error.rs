@@ -7,27 +7,45 @@ use axum::response::{IntoResponse, Response};
 /// The closed list of error codes of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
+    /// A selector, a pattern or SQL cannot be read, or is refused: status 400.
     BadQuery,
+    /// A time cannot be read, or a window is none or too long: status 400.
     BadTime,
+    /// Another parameter, or a body, cannot be read: status 400.
     BadParameter,
+    /// A token is missing or wrong: status 401.
     Unauthorized,
+    /// A page of another site asks: status 403.
     Forbidden,
+    /// Too many wrong tokens came from this address: status 429.
     TooManyRequests,
+    /// The name by which the server is asked is not one of its own: status 421.
     Misdirected,
+    /// There is no such path, label or file: status 404.
     NotFound,
+    /// The path takes other methods, as `Allow` says: status 405.
     MethodNotAllowed,
+    /// SQL is not sent as JSON: status 415.
     UnsupportedMediaType,
+    /// What was to be replaced is no longer what the request expects: status 412.
+    Changed,
+    /// The request, its answer, or what that needs is beyond a limit: status 413.
     TooLarge,
+    /// A profile cannot be read or breaks the conventions: status 400. It is not to be sent again.
     BadProfile,
+    /// Too many requests run, or no memory is free now: status 503. The same may be asked again shortly.
     Overloaded,
+    /// The query took longer than it may: status 504.
     Timeout,
+    /// The disk of the data directory is full or cannot be written to: status 503. Queries go on.
     DiskFull,
+    /// Something broke, and the log has the cause: status 500.
     Internal,
 }
 
 impl Code {
     /// The whole list, in the order of their numbers.
-    pub(super) const ALL: [Code; 16] = [
+    pub(super) const ALL: [Code; 17] = [
         Self::BadQuery,
         Self::BadTime,
         Self::BadParameter,
@@ -38,6 +56,7 @@ impl Code {
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::UnsupportedMediaType,
+        Self::Changed,
         Self::TooLarge,
         Self::BadProfile,
         Self::Overloaded,
@@ -58,7 +77,8 @@ impl Code {
             Self::Misdirected => "the name is not this server's",
             Self::NotFound => "there is no such path, label or file",
             Self::MethodNotAllowed => "the path takes other methods, as `Allow` says",
-            Self::UnsupportedMediaType => "SQL is not sent as JSON",
+            Self::UnsupportedMediaType => "what is JSON is not sent as such",
+            Self::Changed => "what is there is not what `If-Match` or `If-None-Match` says",
             Self::TooLarge => "the request, its answer, or what that needs is beyond a limit",
             Self::BadProfile => "a profile cannot be read or breaks the conventions",
             Self::Overloaded => "too many requests run, or no memory is free now",
@@ -81,6 +101,7 @@ impl Code {
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::Changed => "changed",
             Self::TooLarge => "too_large",
             Self::BadProfile => "bad_profile",
             Self::Overloaded => "overloaded",
@@ -101,6 +122,7 @@ impl Code {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Changed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Overloaded | Self::DiskFull => StatusCode::SERVICE_UNAVAILABLE,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,

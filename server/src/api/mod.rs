@@ -9,6 +9,7 @@ mod assets;
 mod door;
 pub mod error;
 mod ingest;
+mod notes;
 mod openapi;
 mod ops;
 mod parameters;
@@ -68,7 +69,7 @@ impl Routes {
     /// Those of a store whose queries may take so much memory.
     fn of(query_memory_bytes: usize) -> Routes {
         Routes {
-            questions: query::router(query_memory_bytes),
+            questions: query::router(query_memory_bytes, notes::router()),
             texts: Router::new().merge(ops::router()).merge(openapi::router()),
             others: Router::new()
                 .merge(ingest::router())
@@ -100,7 +101,7 @@ mod tests {
         } = Routes::of(1 << 20);
         let mut routes: Vec<String> = [&questions, &texts, &others].into_iter().flat_map(paths).collect();
         routes.sort_unstable();
-        assert_eq!(paths(&questions).len(), 9, "{questions:?}");
+        assert_eq!(paths(&questions).len(), 14, "{questions:?}");
         assert_eq!(routes, openapi::paths());
     }
 }

@@ -271,6 +271,24 @@ impl Parameters {
         })
     }
 
+    /// The labels of a list with commas between, each once.
+    pub(super) fn labels(&self, name: &str) -> Result<Vec<Label>, QueryError> {
+        let Takes::Labels { most } = self.takes(name) else {
+            return Err(undeclared(name));
+        };
+        let mut labels = Vec::new();
+        let given = Some(self.usual(name)).filter(|given| !given.is_empty());
+        for text in given.into_iter().flat_map(|given| given.split(',')) {
+            let label = Label::parse(text.trim())
+                .ok_or_else(|| self.bad(name, format!("labels with commas between: {}", Label::names())))?;
+            if labels.contains(&label) || labels.len() >= most {
+                return Err(self.bad(name, format!("at most {most} labels, each once")));
+            }
+            labels.push(label);
+        }
+        Ok(labels)
+    }
+
     pub(super) fn min_share(&self) -> Result<f64, QueryError> {
         let share = self
             .usual("min_share")

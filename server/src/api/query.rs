@@ -3,7 +3,8 @@
 use super::AppState;
 use super::error::{ApiError, Code};
 use super::openapi::operation::{
-    GET_DIFF, GET_FLAMEGRAPH, GET_HEATMAP, GET_LABEL_VALUES, GET_LABELS, GET_SERIES, GET_TIMELINE, GET_TOP, POST_SQL,
+    GET_DIFF, GET_FACETS, GET_FLAMEGRAPH, GET_HEATMAP, GET_LABEL_VALUES, GET_LABELS, GET_SEARCH, GET_SERIES,
+    GET_TIMELINE, GET_TOP, POST_SQL,
 };
 use super::openapi::parameter::{CRITERIA, MATCH, VIEW};
 use super::parameters::Parameters;
@@ -12,7 +13,7 @@ use crate::api::answers::tags::{CACHING, DAMAGED, Tables};
 use crate::label::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
-    self, By, Chart, Engine, Grid, Limits, MAX_STEPS, QueryError, Question, Reservation, Steps, least_step,
+    self, By, Chart, Engine, Facets, Grid, Limits, MAX_STEPS, QueryError, Question, Reservation, Steps, least_step,
     of_whole_hours,
 };
 use crate::render::{self, Answer, RenderError, Writer};
@@ -35,23 +36,30 @@ const MAX_SQL_BYTES: usize = 512 << 10;
 /// An SQL request's body must have come within this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Routes of everything that reads, of a store whose queries may take so much memory.
-pub fn router(memory_bytes: usize) -> Router<AppState> {
-    router_with(Engine::new(Limits::within(memory_bytes)))
+/// Routes of everything that reads, of a store whose queries may take so much memory, and `others` that ask as they do.
+pub(super) fn router(memory_bytes: usize, others: Router<AppState>) -> Router<AppState> {
+    routes(Engine::new(Limits::within(memory_bytes)), others)
 }
 
-/// As [`router`], with limits of the caller's choice.
+/// The same without others, with limits of the caller's choice.
 pub fn router_with(engine: Engine) -> Router<AppState> {
+    routes(engine, Router::new())
+}
+
+fn routes(engine: Engine, others: Router<AppState>) -> Router<AppState> {
     Router::new()
         .route("/api/v1/labels", get(labels))
         .route("/api/v1/labels/{name}/values", get(label_values))
+        .route("/api/v1/search", get(search))
         .route("/api/v1/series", get(series))
+        .route("/api/v1/facets", get(facets))
         .route("/api/v1/flamegraph", get(flamegraph))
         .route("/api/v1/heatmap", get(heatmap))
         .route("/api/v1/timeline", get(timeline))
         .route("/api/v1/diff", get(diff))
         .route("/api/v1/top", get(top))
         .route("/api/v1/sql", post(sql).layer(DefaultBodyLimit::max(MAX_SQL_BYTES)))
+        .merge(others)
         .layer(Extension(Arc::new(engine)))
 }
 
@@ -172,7 +180,7 @@ async fn rendered(
 }
 
 /// Answers a question of these tables on the threads of questions, in its turn.
-async fn answered<T, F>(
+pub(super) async fn answered<T, F>(
     engine: &Arc<Engine>,
     tables: &Snapshot,
     question: impl FnOnce(Arc<Engine>, Snapshot) -> F,
@@ -205,14 +213,33 @@ async fn label_values(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let question = Parameters::read(query, GET_LABEL_VALUES.parameters)?.question()?;
+    let parameters = Parameters::read(query, GET_LABEL_VALUES.parameters)?;
+    let (question, limit) = (parameters.question()?, parameters.number("limit")?);
+    let word = parameters.get("search").map(str::to_owned);
     let label = Label::parse(&name).ok_or_else(|| {
         let name: String = name.chars().take(80).collect();
         ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
     })?;
     let answer = answered(&engine, &tables, move |engine, tables| async move {
-        let values = query::label_values(&engine, &tables, &question, label).await?;
+        let wanted = (word.as_deref(), limit);
+        let values = query::label_values(&engine, &tables, &question, label, wanted).await?;
         rendered(&tables, move |to| render::label_values(label, &values, to)).await
+    })
+    .await?;
+    json_of(&tables, answer)
+}
+
+async fn search(
+    Tables(tables): Tables,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, GET_SEARCH.parameters)?;
+    let (question, limit) = (parameters.question()?, parameters.number("limit")?);
+    let word = parameters.usual("search").to_owned();
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let found = query::search(&engine, &tables, &question, &word, limit).await?;
+        rendered(&tables, move |to| render::found(&word, &found, to)).await
     })
     .await?;
     json_of(&tables, answer)
@@ -226,9 +253,27 @@ async fn series(
     let parameters = Parameters::read(query, GET_SERIES.parameters)?;
     let question = of_whole_hours(&tables, parameters.question()?);
     let by = parameters.label()?;
+    let chart = Chart {
+        by,
+        steps: chart_steps(&tables, &parameters, &question)?,
+        limit: parameters.number("limit")?,
+        matching: parameters.matching()?,
+    };
+    let unit = parameters.unit()?;
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
+        let series = query::series(&engine, &tables, question, chart).await?;
+        Ok((rendered(&tables, move |to| render::series(&series, to)).await?, choice))
+    })
+    .await?;
+    json_of_unit(&tables, answer)
+}
+
+/// The steps of a chart.
+fn chart_steps(tables: &Snapshot, parameters: &Parameters, question: &Question) -> Result<Steps, QueryError> {
     let step_ns = match parameters.get("step") {
         Some(text) => parse_duration(text, "step")?,
-        None => query::usual_step(question.window).max(least_step(&tables, question.window)),
+        None => query::usual_step(question.window).max(least_step(tables, question.window)),
     };
     let steps = Steps::chart(question.window, step_ns);
     if steps.count > MAX_STEPS {
@@ -238,20 +283,33 @@ async fn series(
                 steps.count
             ),
             hint: "give a longer `step`, or none".to_owned(),
-        }
-        .into());
+        });
     }
-    let chart = Chart {
-        by,
-        steps,
+    Ok(steps)
+}
+
+async fn facets(
+    Tables(tables): Tables,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, GET_FACETS.parameters)?;
+    let question = of_whole_hours(&tables, parameters.question()?);
+    let parts = parameters.word("parts")?;
+    let steps = (parts != "top").then(|| chart_steps(&tables, &parameters, &question));
+    let wanted = Facets {
+        by: parameters.labels("by")?,
+        steps: steps.transpose()?,
+        tables: parts != "series",
         limit: parameters.number("limit")?,
         matching: parameters.matching()?,
     };
     let unit = parameters.unit()?;
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
-        let series = query::series(&engine, &tables, question, chart).await?;
-        Ok((rendered(&tables, move |to| render::series(&series, to)).await?, choice))
+        let facets = query::facets(&engine, &tables, question.clone(), wanted).await?;
+        let answer = rendered(&tables, move |to| render::facets(&question, &facets, to));
+        Ok((answer.await?, choice))
     })
     .await?;
     json_of_unit(&tables, answer)
@@ -266,6 +324,7 @@ async fn flamegraph(
     let format = parameters.word("format")?;
     let question = of_whole_hours(&tables, parameters.question()?);
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
+    view.group = parameters.labels("group")?;
     view.sorted = format != "json";
     view.stacks = format == "pprof";
     let (title, about) = (title(&question), question.clone());
@@ -393,6 +452,7 @@ async fn diff(
     let base = of_whole_hours(&tables, base);
     let criteria = parameters.criteria(&base, &comparison)?;
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
+    view.group = parameters.labels("group")?;
     view.sorted = format != "json";
     view.min_share = (format == "json").then_some(min_share);
     let about = comparison.clone();
@@ -484,7 +544,7 @@ async fn top(
 }
 
 /// A page of another site can send any text without being asked, but not JSON.
-fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or("").trim();
     if kind.eq_ignore_ascii_case("application/json") {
@@ -510,24 +570,7 @@ async fn sql(
     }
     Parameters::read(query, POST_SQL.parameters)?;
     is_json(asked.headers())?;
-    let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(asked, &()))
-        .await
-        .map_err(|_| {
-            ApiError::new(
-                Code::BadParameter,
-                format!("the body did not come within {} s", BODY_TIMEOUT.as_secs()),
-            )
-            .status(StatusCode::REQUEST_TIMEOUT)
-            .hint("send it at once")
-        })?;
-    let body = body.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
-            Code::TooLarge,
-            format!("the body has more than {MAX_SQL_BYTES} bytes, the most that an SQL request may have"),
-        )
-        .hint("shorten the statement"),
-        _ => ApiError::new(Code::BadParameter, format!("the body cannot be read: {rejection}")).hint("send it again"),
-    })?;
+    let body = body_of(asked, MAX_SQL_BYTES).await?;
     let request: Sql = serde_json::from_slice(&body).map_err(|error| {
         ApiError::new(Code::BadParameter, format!("the body is no SQL request: {error}"))
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
@@ -538,4 +581,26 @@ async fn sql(
     })
     .await?;
     json_of(&tables, answer)
+}
+
+/// The body of a request that may have so many bytes, as its route has it.
+pub(super) async fn body_of(asked: Request<Body>, most: usize) -> Result<Bytes, ApiError> {
+    let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(asked, &()))
+        .await
+        .map_err(|_| {
+            ApiError::new(
+                Code::BadParameter,
+                format!("the body did not come within {} s", BODY_TIMEOUT.as_secs()),
+            )
+            .status(StatusCode::REQUEST_TIMEOUT)
+            .hint("send it at once")
+        })?;
+    body.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
+            Code::TooLarge,
+            format!("the body has more than {most} bytes, the most that such a request may have"),
+        )
+        .hint("shorten it"),
+        _ => ApiError::new(Code::BadParameter, format!("the body cannot be read: {rejection}")).hint("send it again"),
+    })
 }

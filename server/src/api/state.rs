@@ -12,10 +12,15 @@ use std::sync::Arc;
 /// What every handler can reach.
 #[derive(Debug, Clone)]
 pub struct AppState {
+    /// Where samples are kept and asked for.
     pub store: Arc<Store>,
+    /// Takes profiles in.
     pub ingest: Arc<Ingest>,
+    /// Agents that this server hands out.
     pub agents: Arc<Agents>,
+    /// Who has one of these may send profiles.
     pub ingest_tokens: Tokens,
+    /// Who has one of these may ask.
     pub view_tokens: Tokens,
     /// Whether this server speaks TLS itself.
     pub tls: bool,
@@ -23,8 +28,11 @@ pub struct AppState {
     pub public_url: Option<String>,
     /// Names under which it may be asked.
     pub hosts: Hosts,
+    /// Browsers that have shown a token of viewers.
     pub sessions: Arc<Sessions>,
+    /// Counts wrong tokens, and refuses addresses from which too many came.
     pub guesses: Arc<Guesses>,
+    /// How long requests took until their answers began.
     pub times: Arc<Times>,
 }
 

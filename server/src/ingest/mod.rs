@@ -12,13 +12,14 @@ mod forms;
 mod rows;
 mod wire;
 
-pub use admission::admit::{Form, Ingest, IngestConfig, IngestCounters, Outcome};
+pub use admission::admit::{Form, Ingest, IngestConfig, Outcome};
 pub use admission::decompress::{Decompressor, Encoding};
 pub use error::IngestError;
 pub use forms::json::json_to_otlp;
 pub use forms::pprof::{About, pprof_to_otlp};
 pub use rows::builder::IsKnown;
 pub use rows::convert::{Converted, Part, convert};
-pub use rows::senders::{Refusal, Sender, Senders};
+pub(crate) use rows::senders::Sender;
+pub use rows::senders::Senders;
 pub use rows::window::TimeWindow;
 pub use wire::message::{Request, read};

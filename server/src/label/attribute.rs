@@ -36,15 +36,46 @@ pub(crate) const PREFIX: &str = "attribute.";
 pub struct AttributeName {
     bytes: [u8; MAX_NAME_BYTES],
     length: u8,
-    /// Where a series lacks it, the tag of its image is its value: what the label [`VERSION`] means.
+    /// Where a series lacks it, the tag of its image is its value, else its build id: what the label [`VERSION`] means.
     or_tag: bool,
 }
 
 /// The label that is the version of a service.
 const VERSION: &str = "version";
 
+/// The attribute that tells it best.
+const SERVICE_VERSION: &str = "service.version";
+
 /// Attributes that tell an image's tag, the better first; the last is a whole name.
 const TAGS: [&str; 3] = ["container.image.tag", "container.image.tags", "container.image.name"];
+
+/// The attribute under which a series has its executable's build id, shortened, where nothing else tells its version.
+pub(crate) const BUILD_ID: &str = "process.executable.build_id.gnu";
+
+/// So many digits of a build id tell it from others.
+const BUILD_ID_DIGITS: usize = 12;
+
+/// A build id as a series has it; none where one of its other attributes tells a version.
+pub(crate) fn build_version<'a>(
+    build_id: &'a str,
+    mut others: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Option<&'a str> {
+    let short = &build_id[..build_id.floor_char_boundary(BUILD_ID_DIGITS)];
+    let tells = |(name, value): (&str, &str)| match name {
+        SERVICE_VERSION => true,
+        name if name == TAGS[2] => tag_of_name(value).is_some(),
+        name => TAGS.contains(&name),
+    };
+    (!short.is_empty() && !others.any(tells)).then_some(short)
+}
+
+/// The tag in an image's name.
+fn tag_of_name(name: &str) -> Option<&str> {
+    // Behind a digest there is nothing, and a colon before a slash is that of a port.
+    let (name, _) = name.split_once('@').unwrap_or((name, ""));
+    let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
+    Some(tag)
+}
 
 impl AttributeName {
     /// `None` where it is empty or too long.
@@ -64,6 +95,7 @@ impl AttributeName {
         self.or_tag.then_some(VERSION)
     }
 
+    /// Without the prefix that tells it from a fixed label.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
     }
@@ -88,17 +120,12 @@ impl fmt::Debug for AttributeName {
     }
 }
 
-/// The tag of the image that a series' container is of.
+/// The tag of the image that a series' container is of, else its executable's build id.
 fn image_tag<'l>(mut labels: BTreeMap<Cow<'l, str>, Cow<'l, str>>) -> Cow<'l, str> {
     let [tag, tags, name] = TAGS.map(|name| labels.remove(name));
-    let of_name = || {
-        let name = name.as_deref()?;
-        // Behind a digest there is nothing, and a colon before a slash is that of a port.
-        let (name, _) = name.split_once('@').unwrap_or((name, ""));
-        let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
-        Some(Cow::Owned(tag.to_owned()))
-    };
-    tag.or(tags).or_else(of_name).unwrap_or_default()
+    let of_name = || tag_of_name(name.as_deref()?).map(|tag| Cow::Owned(tag.to_owned()));
+    let build_id = labels.remove(BUILD_ID);
+    tag.or(tags).or_else(of_name).or(build_id).unwrap_or_default()
 }
 
 /// All labels of a series beyond the fixed ones.
@@ -109,7 +136,9 @@ pub(crate) fn all_in(labels: &str) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
 /// A short name of an attribute: `version=service.version`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
+    /// The label by which it can be asked for.
     pub name: String,
+    /// The attribute that the label means.
     pub attribute: AttributeName,
 }
 
@@ -138,7 +167,7 @@ impl std::str::FromStr for Alias {
 
 /// Those that there are without being asked for.
 const USUAL: [(&str, &str); 2] = [
-    (VERSION, "service.version"),
+    (VERSION, SERVICE_VERSION),
     ("environment", "deployment.environment.name"),
 ];
 
@@ -185,8 +214,10 @@ pub(crate) fn label_names(attribute: &str) -> Vec<String> {
         Some(of_label) if of_label.as_str() == attribute => attribute.to_owned(),
         _ => format!("{PREFIX}{attribute}"),
     };
-    let is_meant =
-        |alias: &&Alias| alias.attribute.as_str() == attribute || (alias.attribute.or_tag && TAGS.contains(&attribute));
+    let is_meant = |alias: &&Alias| {
+        let stands_in = TAGS.contains(&attribute) || attribute == BUILD_ID;
+        alias.attribute.as_str() == attribute || (alias.attribute.or_tag && stands_in)
+    };
     let short = aliases().iter().filter(is_meant);
     std::iter::once(own)
         .chain(short.map(|alias| alias.name.clone()))
@@ -228,12 +259,36 @@ mod tests {
             ),
             (r#"{"container.image.name":"localhost:5000/a/b"}"#, ""),
             (r#"{"container.image.name":"a@sha256:00"}"#, ""),
+            (r#"{"process.executable.build_id.gnu":"c0ffee"}"#, "c0ffee"),
+            (
+                r#"{"container.image.name":"a:4","process.executable.build_id.gnu":"c0ffee"}"#,
+                "4",
+            ),
             ("{}", ""),
             ("", ""),
         ] {
             assert_eq!(version.value_in(labels), right, "{labels}");
             assert_eq!(own.value_in(labels), if right == "1" { "1" } else { "" });
         }
+    }
+
+    #[test]
+    fn a_build_id_is_a_version_where_nothing_else_is() {
+        let of = |others: &[(&'static str, &'static str)]| build_version("c0ffee00c0ffee00", others.iter().copied());
+        assert_eq!(of(&[("acme.team", "red")]), Some("c0ffee00c0ff"));
+        assert_eq!(
+            of(&[("container.image.name", "localhost:5000/a")]),
+            Some("c0ffee00c0ff")
+        );
+        for other in [
+            ("service.version", "1"),
+            ("container.image.name", "a:4"),
+            ("container.image.tags", "4"),
+        ] {
+            assert_eq!(of(&[("acme.team", "red"), other]), None, "{other:?}");
+        }
+        assert_eq!(build_version("", [].into_iter()), None);
+        assert_eq!(build_version("ab", [].into_iter()), Some("ab"));
     }
 
     #[test]

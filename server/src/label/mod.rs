@@ -21,20 +21,35 @@ pub enum LabelTable {
 /// A label that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label {
+    /// The machine: `host.name`.
     Node,
+    /// What the process works for: `service.name`.
     Service,
+    /// Name of the program: `process.executable.name`.
     Process,
+    /// Process id: `process.pid`.
     Tgid,
+    /// Name of the thread: `thread.name`.
     Thread,
+    /// Thread id: `thread.id`.
     Tid,
+    /// Logical number of the CPU: `cpu.logical_number`.
     Cpu,
+    /// `kernel` where the leaf is a frame of the kernel, else `user`.
     Mode,
+    /// Name of the container: `container.name`.
     Container,
+    /// Kubernetes pod: `k8s.pod.name`.
     Pod,
+    /// Kubernetes namespace: `k8s.namespace.name`.
     Namespace,
+    /// What a pod is one of, such as a Deployment: `k8s.workload.name`.
     Workload,
+    /// Kubernetes cluster: `k8s.cluster.name`.
     Cluster,
+    /// systemd unit: `systemd.unit`.
     Unit,
+    /// Path of the control group.
     Cgroup,
     /// What a sender said of itself, by the attribute's name.
     Attribute(AttributeName),
@@ -69,7 +84,7 @@ impl Label {
     }
 
     /// The column that has its value, of a fixed label of the same name.
-    pub fn column(self) -> &'static str {
+    pub const fn column(self) -> &'static str {
         match self {
             Label::Node => "node",
             Label::Service => "service",
@@ -108,7 +123,7 @@ impl Label {
     }
 
     /// The table that knows the label's value.
-    pub fn home(self) -> LabelTable {
+    pub const fn home(self) -> LabelTable {
         match self {
             Label::Tgid => LabelTable::Processes,
             Label::Thread | Label::Tid | Label::Cpu | Label::Mode => LabelTable::Samples,
@@ -122,6 +137,21 @@ impl Label {
         format!("{}, and attributes such as service.version", names.join(", "))
     }
 }
+
+/// The fixed labels that make up a series, in the order of its columns. An absent label is an empty string.
+pub const SERIES_LABELS: [&str; 10] = {
+    let mut names = [""; 10];
+    let (mut label, mut of_series) = (0, 0);
+    while label < Label::ALL.len() {
+        if matches!(Label::ALL[label].home(), LabelTable::Series) {
+            names[of_series] = Label::ALL[label].column();
+            of_series += 1;
+        }
+        label += 1;
+    }
+    assert!(of_series == names.len());
+    names
+};
 
 /// Attributes that are fixed labels under another name.
 const OF_ATTRIBUTES: [(&str, Label); 13] = [
@@ -147,5 +177,11 @@ mod tests {
     #[test]
     fn names_of_fixed_labels_are_reserved() {
         assert_eq!(Label::ALL.each_ref().map(Label::name), attribute::FIXED);
+    }
+
+    #[test]
+    fn the_columns_of_a_series_are_those_that_files_have() {
+        let columns = "node service process container pod namespace workload cluster unit cgroup";
+        assert_eq!(SERIES_LABELS.join(" "), columns);
     }
 }

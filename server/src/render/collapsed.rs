@@ -30,7 +30,7 @@ pub(super) fn lines_bytes(graph: &Flamegraph) -> usize {
     let mut bytes = 0;
     for node in 0..tree.len() {
         if node > 0 {
-            let name = &tree.name_of(node).function;
+            let name = tree.name_of(node).text();
             path_bytes[node] = path_bytes[tree.nodes.parent[node] as usize] + name.len().max(UNKNOWN.len()) + 1;
         }
         if graph.own[node] > 0 {
@@ -42,7 +42,7 @@ pub(super) fn lines_bytes(graph: &Flamegraph) -> usize {
 
 /// Of names as they are written.
 fn names_bytes(tree: &Tree) -> usize {
-    let bytes = |name: &Name| name.function.len().max(UNKNOWN.len()) + size_of::<String>();
+    let bytes = |name: &Name| name.text().len().max(UNKNOWN.len()) + size_of::<String>();
     tree.names.list.iter().map(bytes).sum()
 }
 
@@ -95,7 +95,7 @@ fn write<W: fmt::Write>(
 /// in a space and a number, which a reader would take for a count.
 pub(super) fn sanitized(name: &Name) -> String {
     let mut clean: String = name
-        .function
+        .text()
         .trim()
         .chars()
         .map(|c| match c {

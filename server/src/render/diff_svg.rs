@@ -10,6 +10,7 @@ use crate::query::time::rfc3339;
 use crate::query::{Difference, Summary};
 use crate::render::error::RenderError;
 use crate::render::writer::Writer;
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 /// All in pixels.
@@ -186,10 +187,10 @@ fn draw(svg: &mut Writer, difference: &Difference, frame: &Frame) -> fmt::Result
     let (fill, ink) = paint(verdict.state, verdict.strength);
     let y = TOP + f64::from(frame.depth) * ROW;
     let (function, module) = match node {
-        0 => ("all", ""),
+        0 => (Cow::Borrowed("all"), ""),
         _ => {
             let name = difference.tree.name_of(node);
-            (&*name.function, &*name.module)
+            (name.text(), &*name.module)
         }
     };
     // A gone or new frame is also told by its edge.
@@ -202,7 +203,7 @@ fn draw(svg: &mut Writer, difference: &Difference, frame: &Frame) -> fmt::Result
     write!(
         svg,
         "<g class=\"f\"><title>{}</title><rect x=\"{:.2}\" y=\"{y:.1}\" width=\"{:.2}\" height=\"{:.1}\" rx=\"1.5\" fill=\"{fill}\"{edge}/>",
-        escaped(&tooltip(difference, node, function, module)),
+        escaped(&tooltip(difference, node, &function, module)),
         frame.x,
         frame.width - gap,
         ROW - 1.0,

@@ -100,7 +100,7 @@ fn columns(tree: &Tree, trimmed: &Trimmed, totals: &[u64], own: &[u64]) -> (Colu
     (columns, strings.texts)
 }
 
-fn kinds() -> [&'static str; 7] {
+fn kinds() -> [&'static str; Kind::ALL.len()] {
     Kind::ALL.map(Kind::name)
 }
 
@@ -179,7 +179,7 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
         #[serde(flatten)]
         head: Value,
         strings: Vec<Arc<str>>,
-        kinds: [&'static str; 7],
+        kinds: [&'static str; Kind::ALL.len()],
         nodes: Columns,
     }
     let least = min_share * graph.summary.samples as f64;
@@ -223,7 +223,7 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
         #[serde(flatten)]
         head: Value,
         strings: Vec<Arc<str>>,
-        kinds: [&'static str; 7],
+        kinds: [&'static str; Kind::ALL.len()],
         states: [&'static str; 5],
         nodes: Nodes,
     }
@@ -344,7 +344,7 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         #[serde(flatten)]
         head: Value,
         strings: Vec<Arc<str>>,
-        kinds: [&'static str; 7],
+        kinds: [&'static str; Kind::ALL.len()],
         nodes: Columns,
         samples: Samples<'a>,
     }
@@ -494,6 +494,7 @@ pub fn label_values(label: Label, values: &Values, to: &mut Writer) -> Result<()
     struct Answer<'a> {
         label: &'a str,
         values: &'a [String],
+        count: usize,
         complete: bool,
     }
     write(
@@ -501,6 +502,7 @@ pub fn label_values(label: Label, values: &Values, to: &mut Writer) -> Result<()
         &Answer {
             label: label.name(),
             values: &values.values,
+            count: values.count,
             complete: values.complete,
         },
     )

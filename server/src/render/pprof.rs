@@ -52,6 +52,17 @@ struct Sample {
     location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     value: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    label: Vec<Label>,
+}
+
+/// Readers make rows of it: `-tagroot=service`.
+#[derive(Clone, PartialEq, Message)]
+struct Label {
+    #[prost(int64, tag = "1")]
+    key: i64,
+    #[prost(int64, tag = "2")]
+    str: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -129,12 +140,14 @@ pub fn pprof(graph: &Flamegraph, to: &mut Writer) -> Result<(), RenderError> {
     let mut rest = head(graph, &mut tables);
     let mut gzip = flate2::write::GzEncoder::new(to, flate2::Compression::fast());
     let mut path = Vec::new();
-    let mut samples = graph.stacks.stacks.iter().zip(&graph.stack_samples);
+    let mut samples = graph.stacks.stacks.iter().zip(&graph.stack_samples).enumerate();
     while samples.len() > 0 {
         let mut part = Profile::default();
-        for (stack, count) in samples.by_ref().take(PART) {
+        for (place, (stack, count)) in samples.by_ref().take(PART) {
             if *count > 0 && paths.of(stack, &mut path) {
-                part.sample.push(sample(graph, &mut tables, &path, *count));
+                let mut sample = sample(graph, &mut tables, &path, *count);
+                sample.label = labels(graph, &mut tables, place);
+                part.sample.push(sample);
             }
         }
         gzip.write_all(&part.encode_to_vec()).map_err(failed)?;
@@ -162,7 +175,24 @@ fn sample(graph: &Flamegraph, tables: &mut Tables, path: &[u32], count: u64) -> 
     } else {
         vec![amount]
     };
-    Sample { location_id, value }
+    Sample {
+        location_id,
+        value,
+        label: Vec::new(),
+    }
+}
+
+/// The labels of a stack that rows were asked for of. One without a value has none.
+fn labels(graph: &Flamegraph, tables: &mut Tables, place: usize) -> Vec<Label> {
+    let Some(rows) = &graph.rows else { return Vec::new() };
+    let values = &rows.groups[rows.group_of[place] as usize];
+    let given = rows.labels.iter().zip(values).filter(|(_, value)| !value.is_empty());
+    given
+        .map(|(name, value)| Label {
+            key: tables.text(name),
+            str: tables.text(value),
+        })
+        .collect()
 }
 
 /// Whether counts are samples of a clock, each of which stands for a period.

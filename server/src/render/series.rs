@@ -1,7 +1,7 @@
 //! The JSON answers that list: a chart's lines, labels and profile types.
 
 use super::json::{NS_PER_MS, write};
-use crate::query::{Line, ProfileType, Series, Unit};
+use crate::query::{Found, Hit, Line, ProfileType, Series, Unit};
 use crate::render::error::RenderError;
 use crate::render::writer::Writer;
 use serde::Serialize;
@@ -85,4 +85,26 @@ pub fn labels(names: &[String], types: &[ProfileType], to: &mut Writer) -> Resul
     };
     let types: Vec<Value> = types.iter().map(of_type).collect();
     write(to, &json!({"labels": names, "types": types}))
+}
+
+/// What has a word.
+pub fn found(word: &str, found: &Found, to: &mut Writer) -> Result<(), RenderError> {
+    let of_hit = |hit: &Hit| {
+        let mut value = json!({"label": hit.label, "value": hit.value, "rank": hit.rank.name()});
+        if let Some((module, kind)) = &hit.frame {
+            value["module"] = json!(module);
+            value["kind"] = json!(kind.name());
+        }
+        value
+    };
+    let hits: Vec<Value> = found.hits.iter().map(of_hit).collect();
+    let answer = json!({
+        "search": word,
+        "hits": hits,
+        "count": found.counts.values().sum::<usize>(),
+        "counts": found.counts,
+        "complete": found.complete,
+        "left_out": found.left_out,
+    });
+    write(to, &answer)
 }

@@ -5,6 +5,7 @@ use crate::query::nodes::Name;
 use crate::render::error::RenderError;
 use crate::render::writer::Writer;
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 #[derive(Serialize)]
 struct File<'a, F, P> {
@@ -25,7 +26,7 @@ struct Shared<F> {
 
 #[derive(Serialize)]
 struct Frame<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     file: &'a str,
 }
@@ -45,13 +46,13 @@ struct Profile<'a, S, W> {
 }
 
 const UNKNOWN: Frame<'_> = Frame {
-    name: "[unknown]",
+    name: Cow::Borrowed("[unknown]"),
     file: "",
 };
 
 fn frame(name: &Name) -> Frame<'_> {
     Frame {
-        name: &name.function,
+        name: name.text(),
         file: &name.module,
     }
 }

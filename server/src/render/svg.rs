@@ -79,6 +79,7 @@ fn color(kind: Kind, seed: &str) -> Color {
         Kind::Interpreted => (146.0, 0.42, 0.62),
         Kind::Jit => (275.0, 0.52, 0.74),
         Kind::Root => (222.0, 0.14, 0.86),
+        Kind::Label => (190.0, 0.30, 0.80),
         Kind::Unknown | Kind::Trimmed => (220.0, 0.08, 0.74),
     };
     // FNV-1a (RFC draft-eastlake-fnv).

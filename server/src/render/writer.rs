@@ -23,6 +23,7 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// Nothing yet; what is written is taken from the account.
     pub fn new(account: Reservation) -> Writer {
         Writer {
             account,

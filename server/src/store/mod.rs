@@ -5,8 +5,8 @@
 //! the Unix epoch. Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or
 //! OTLP.
 //!
-//! Rooms, each of which uses those behind it only: open, commit, maintenance, state, view, log, format, buffer,
-//! table, root.
+//! Rooms, each of which uses those behind it only: open, commit, maintenance, state, notebook, view, log, format,
+//! buffer, table, root.
 
 mod buffer;
 mod commit;
@@ -14,6 +14,7 @@ mod commit;
 mod faults;
 mod log;
 mod maintenance;
+mod notebook;
 mod open;
 mod root;
 mod state;
@@ -28,12 +29,15 @@ pub use buffer::batch::{Ack, BatchId, Rows, Sender};
 pub use buffer::report::BatchRow;
 pub use buffer::sender_window::Owner;
 pub use commit::Ticket;
+pub(crate) use notebook::{Expected, Marker, Put, Refused, View};
+#[cfg(test)]
+pub(crate) use notebook::{MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VIEWS};
 pub use state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 pub use table::data_file::{ColumnRange, DataFile};
 pub use table::error::StoreError;
 pub use table::integrity::DamagedFile;
 pub use table::orphans::Stale;
 pub use table::partition::{day, hour};
-pub use table::schema::{SERIES_LABELS, Table};
+pub use table::schema::Table;
 pub use view::agents::NodeInfo;
 pub use view::snapshot::Snapshot;

@@ -7,6 +7,7 @@ use crate::store::commit;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
+use crate::store::notebook::{Markers, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
@@ -133,12 +134,17 @@ impl Store {
         let floor_ns = retention::floor_ns(&view);
         config.clock.begin(retention::newest_ns(&view));
         let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;
+        let failed = |error: RootError| data_dir(root.reader().name_of(error.object()), error.into_cause());
+        let markers = Markers::open(&root).await.map_err(failed)?;
+        let views = Views::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
             inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
             nodes: Mutex::new(nodes),
             logs,
             root,
+            markers,
+            views,
             query_pool,
             damage,
             garbage: Mutex::new(garbage),

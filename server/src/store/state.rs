@@ -6,6 +6,7 @@ use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::log::table_log::TableLog;
+use crate::store::notebook::{Expected, Marker, Markers, Put, Refused, View, Views};
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::waiting::waiting;
 use crate::store::table::integrity::Corruption;
@@ -13,7 +14,7 @@ use crate::store::table::orphans::{self, Stale};
 use crate::store::table::schema::Table;
 use crate::store::view::agents::{NodeInfo, Nodes};
 use crate::store::view::snapshot::Snapshot;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -33,6 +34,7 @@ pub const FREE_SHARE_PERCENT: u64 = 80;
 /// How the store behaves.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
+    /// The data directory.
     pub dir: PathBuf,
     /// Time from one commit to the next.
     pub commit_interval: Duration,
@@ -69,6 +71,7 @@ pub struct StoreConfig {
     /// The newest entries of a table's log that stay, whatever checkpoints there are, for readers that are at an
     /// older version.
     pub log_commits: u64,
+    /// Tells the time, and which times samples may have.
     pub clock: Arc<Clock>,
 }
 
@@ -111,15 +114,25 @@ impl StoreConfig {
 /// Counters since the start.
 #[derive(Debug, Default)]
 pub struct StoreCounters {
+    /// Samples that were committed.
     pub samples_stored: AtomicU64,
+    /// Batches that were committed.
     pub batches_stored: AtomicU64,
+    /// Batches that had been stored, or were on their way, before.
     pub batches_duplicate: AtomicU64,
+    /// Batches whose number had been stored with other samples.
     pub batches_conflicting: AtomicU64,
+    /// Group commits that succeeded.
     pub commits: AtomicU64,
+    /// Group commits that failed; the senders were asked to send again.
     pub commits_failed: AtomicU64,
+    /// How long group commits took, failed ones too.
     pub commit_seconds: Durations,
+    /// Bytes of data files that were written, by commits and by maintenance.
     pub bytes_written: AtomicU64,
+    /// Data files that maintenance replaced by others.
     pub files_compacted: AtomicU64,
+    /// Data files that were older than the retention, or had to go for want of space.
     pub files_expired: AtomicU64,
 }
 
@@ -133,6 +146,9 @@ pub struct Store {
     pub(crate) logs: [tokio::sync::Mutex<TableLog>; Table::COUNT],
     /// Where the data is.
     pub(crate) root: Arc<dyn Root>,
+    /// What people keep beside samples.
+    pub(crate) markers: Markers,
+    pub(crate) views: Views,
     pub(crate) query_pool: Arc<QueryPool>,
     pub(crate) damage: Arc<Corruption>,
     pub(crate) garbage: Mutex<Vec<orphans::ObsoleteFile>>,
@@ -147,6 +163,7 @@ pub struct Store {
     pub(crate) probed: tokio::sync::Mutex<Option<(Instant, bool)>>,
     /// Samples before this time are gone for want of space, and none are taken in any more.
     pub(crate) floor_ns: AtomicI64,
+    /// What was stored, and what was written for it.
     pub counters: StoreCounters,
     /// Held by the one round of maintenance that runs.
     pub(crate) maintaining: tokio::sync::Mutex<()>,
@@ -165,6 +182,40 @@ impl Store {
     /// Every agent's latest account, newest first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         lock_mutex(&self.nodes).list()
+    }
+
+    /// Markers of `[from_ms, until_ms)` that are wanted, with their ids, in the order of time.
+    pub(crate) fn markers(&self, window_ms: (i64, i64), is_wanted: impl Fn(&Marker) -> bool) -> Vec<(String, Marker)> {
+        self.markers.within(window_ms, is_wanted)
+    }
+
+    /// Keeps a marker as long as any roll-up.
+    pub(crate) async fn put_marker(&self, id: String, marker: Marker, now_ms: i64) -> Result<Put, Refused> {
+        let keeps = [self.config.retention_samples, self.config.retention_hours];
+        let kept = keeps.into_iter().max().unwrap_or_default();
+        let kept_ms = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+        self.markers.put(id, marker, now_ms.saturating_sub(kept_ms)).await
+    }
+
+    /// Addresses by their names.
+    pub(crate) fn views(&self) -> Arc<BTreeMap<String, View>> {
+        self.views.all()
+    }
+
+    /// See [`Views::put`].
+    pub(crate) async fn put_view(
+        &self,
+        name: String,
+        address: String,
+        expected: Expected,
+        now_ms: i64,
+    ) -> Result<(View, bool), Refused> {
+        self.views.put(name, address, expected, now_ms).await
+    }
+
+    /// See [`Views::remove`].
+    pub(crate) async fn remove_view(&self, name: String, expected: Expected) -> Result<(), Refused> {
+        self.views.remove(name, expected).await
     }
 
     /// Memory that queries may take, all together.

@@ -4,6 +4,7 @@ use crate::store::{quiet, rows_of, store_batch};
 use crate::support::{Sender, now_ns};
 use stakeout_server::store::{Ack, Clock, DataFile, Reading, Store, StoreConfig, Table, hour};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
@@ -61,8 +62,14 @@ fn room(data: &Path) -> Room {
                 };
                 add(room, &inner, &entry.path());
             } else {
+                // The store removes files while this counts them: one that is gone by now takes no room.
+                let bytes = match entry.metadata() {
+                    Ok(metadata) => metadata.len(),
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    Err(error) => panic!("{}: {error}", entry.path().display()),
+                };
                 let sum = room.entry(name.to_owned()).or_default();
-                *sum = (sum.0 + 1, sum.1 + entry.metadata().unwrap().len());
+                *sum = (sum.0 + 1, sum.1 + bytes);
             }
         }
     }

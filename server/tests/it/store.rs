@@ -255,7 +255,8 @@ async fn compaction_keeps_every_sample_and_one_row_an_id() {
         let mut count = 0;
         for partition in std::fs::read_dir(dir.path().join("samples")).unwrap().flatten() {
             if partition.file_name().to_string_lossy().starts_with("hour=") {
-                count += std::fs::read_dir(partition.path()).unwrap().count();
+                // The folder of an hour that is empty by now goes too.
+                count += std::fs::read_dir(partition.path()).map_or(0, Iterator::count);
             }
         }
         count

@@ -227,6 +227,30 @@ pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
     encoded(resource(batch), vec![profile], dictionary)
 }
 
+/// As [`request`], of an agent that says its version, and of some services the build id of their executables.
+pub(crate) fn request_of_builds(batch: &Batch<'_>, builds: &[(&str, &str)]) -> Vec<u8> {
+    let mut request = ExportProfilesServiceRequest::decode(request(batch).as_slice()).unwrap();
+    let mut dictionary = Dictionary(request.dictionary.take().unwrap());
+    let resource = &mut request.resource_profiles[0];
+    let version = Value::StringValue("0.1.0-test".to_owned());
+    let attributes = &mut resource.resource.as_mut().unwrap().attributes;
+    attributes.push(key_value("stakeout.agent.version", version));
+    for (service, build_id) in builds {
+        let text = |text: &str| Value::StringValue(text.to_owned());
+        let service = dictionary.attribute("service.name", text(service));
+        let build_id = dictionary.attribute("process.executable.build_id.gnu", text(build_id));
+        let samples = &mut resource.scope_profiles[0].profiles[0].samples;
+        for sample in samples
+            .iter_mut()
+            .filter(|sample| sample.attribute_indices.contains(&service))
+        {
+            sample.attribute_indices.push(build_id);
+        }
+    }
+    request.dictionary = Some(dictionary.0);
+    request.encode_to_vec()
+}
+
 fn encoded(attributes: Vec<KeyValue>, profiles: Vec<otlp::Profile>, dictionary: Dictionary) -> Vec<u8> {
     ExportProfilesServiceRequest {
         resource_profiles: vec![otlp::ResourceProfiles {

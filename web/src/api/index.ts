@@ -7,10 +7,14 @@ import { ApiError } from "./error.ts";
 import type {
   DiffAnswer,
   DiffTopRow,
+  FacetsAnswer,
   FlamegraphAnswer,
   HeatmapAnswer,
   InfoAnswer,
+  MarkersAnswer,
   NodeRow,
+  SavedView,
+  SearchAnswer,
   SeriesAnswer,
   SqlAnswer,
   TimelineAnswer,
@@ -84,6 +88,8 @@ function refusal(status: number, body: string): ApiError {
   }
 }
 
+const viewAddress = (name: string) => `${ROOT}/views/${encodeURIComponent(name)}`;
+
 export const api = {
   series: (parameters: Parameters, signal: AbortSignal) => get<SeriesAnswer>("/series", parameters, signal),
   /** As bytes: large trees are decoded apart from the page. */
@@ -97,16 +103,35 @@ export const api = {
   judged: (parameters: Parameters, signal: AbortSignal) => get<DiffAnswer>("/diff", parameters, signal),
   diffTop: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<DiffTopRow>>("/top", parameters, signal),
   ranking: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<TopRow>>("/top", parameters, signal),
+  /** Tables and charts by several labels at once. */
+  facets: (parameters: Parameters, signal: AbortSignal) => get<FacetsAnswer>("/facets", parameters, signal),
+  /** A word among the values of all labels and the names of functions. */
+  search: (parameters: Parameters, signal: AbortSignal) => get<SearchAnswer>("/search", parameters, signal),
   heatmap: (parameters: Parameters, signal: AbortSignal) => get<HeatmapAnswer>("/heatmap", parameters, signal),
   timeline: (parameters: Parameters, signal: AbortSignal) => get<TimelineAnswer>("/timeline", parameters, signal),
   /** What ran before samples with a frame: with `before` and `match`, the timeline answers with a flamegraph. */
   before: (parameters: Parameters, signal: AbortSignal) => bytes("/timeline", parameters, signal),
+  markers: (parameters: Parameters, signal: AbortSignal) => get<MarkersAnswer>("/markers", parameters, signal),
   sql: (query: string, signal: AbortSignal) =>
     answered<SqlAnswer>(
       `${ROOT}/sql`,
       { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ query }) },
       signal,
     ),
+  views: (signal: AbortSignal) => get<{ views: SavedView[] }>("/views", {}, signal),
+  /** Without a tag a new one; with one it takes the place of what has this tag. */
+  keepView: (name: string, address: string, tag: string | null, signal: AbortSignal) =>
+    answered<SavedView>(
+      viewAddress(name),
+      {
+        method: "PUT",
+        headers: { "content-type": "application/json", ...(tag === null ? {} : { "if-match": tag }) },
+        body: JSON.stringify({ address }),
+      },
+      signal,
+    ),
+  removeView: (name: string, tag: string, signal: AbortSignal) =>
+    taken(viewAddress(name), { method: "DELETE", headers: { "if-match": tag } }, signal),
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),

@@ -188,7 +188,36 @@ export interface TopAnswer<Row> {
   cpu_seconds: number | null;
   complete: boolean;
   normalize?: Normalize;
+  /** Of a difference: side A, and how this very table was judged. */
+  base_samples?: number;
+  base_cpu_seconds?: number | null;
+  confidence?: number;
+  measure?: Measured;
+  tested?: number;
+  significant?: number;
   rows: Row[];
+}
+
+/** What is by one label: as `parts` was asked for. */
+export interface Facet {
+  by: string;
+  series?: SeriesAnswer;
+  top?: TopAnswer<TopRow>;
+}
+
+export interface FacetsAnswer {
+  facets: Facet[];
+}
+
+export interface SearchHit {
+  /** As a selector takes it, or `function`. */
+  label: string;
+  value: string;
+}
+
+export interface SearchAnswer {
+  hits: SearchHit[];
+  complete: boolean;
 }
 
 export interface SqlAnswer {
@@ -233,6 +262,31 @@ export interface NodeRow extends Ticks {
   refusals?: Refusal[];
   /** Bounds of its labels that were reached, and how often. */
   label_limits?: Record<string, number> | null;
+}
+
+/** A moment that was sent (`note`) or found. */
+export interface Marker {
+  id: string;
+  kind: "note" | "version" | "agent";
+  time: number;
+  title: string;
+  text: string;
+  labels: Record<string, string>;
+}
+
+export interface MarkersAnswer {
+  from: number;
+  until: number;
+  complete: boolean;
+  markers: Marker[];
+}
+
+/** An address of the page with a name; `tag` is another one whenever it changes. */
+export interface SavedView {
+  name: string;
+  address: string;
+  changed: number;
+  tag: string;
 }
 
 export interface InfoAnswer {

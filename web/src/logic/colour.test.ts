@@ -1,5 +1,67 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { diffPaint, framePaint, kernelShade, kindOf, layerColours } from "./colour.ts";
+import {
+  type Change,
+  diffPaint,
+  framePaint,
+  KINDS,
+  kernelShade,
+  kindOf,
+  layerColour,
+  modulePaint,
+  type Pair,
+  rowPaint,
+  type Theme,
+} from "./colour.ts";
+
+type Rgb = [number, number, number];
+
+/** Of `#rrggbb` and `hsl(h s% l%)`, parts of 1. */
+function rgb(colour: string): Rgb {
+  const hex = /^#(..)(..)(..)$/.exec(colour);
+  if (hex !== null) return hex.slice(1).map((part) => Number.parseInt(part, 16) / 255) as Rgb;
+  const [h, s, l] = (/hsl\(([\d.]+) ([\d.]+)% ([\d.]+)%/.exec(colour) ?? []).slice(1).map(Number) as Rgb;
+  const [part, light] = [s / 100, l / 100];
+  const f = (n: number) => {
+    const k = (n + h / 30) % 12;
+    return light - part * Math.min(light, 1 - light) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+  };
+  return [f(0), f(8), f(4)];
+}
+
+function hue(colour: string): number {
+  const [r, g, b] = rgb(colour);
+  const [most, least] = [Math.max(r, g, b), Math.min(r, g, b)];
+  const by = most - least;
+  const at = most === r ? (g - b) / by : most === g ? 2 + (b - r) / by : 4 + (r - g) / by;
+  return (at * 60 + 360) % 360;
+}
+
+const away = (a: number, b: number) => Math.min((a - b + 360) % 360, (b - a + 360) % 360);
+
+/** As WCAG 2 defines it. */
+function contrast(one: string, other: string): number {
+  const light = (colour: string) => {
+    const [r, g, b] = rgb(colour).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)) as Rgb;
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const [a, b] = [light(one), light(other)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+
+const THEMES: readonly Theme[] = ["light", "dark"];
+const PAIRS: readonly Pair[] = ["red-blue", "orange-blue"];
+const CHANGES: readonly Change[] = ["grew", "shrank", "new", "gone"];
+const NAMES = Array.from({ length: 150 }, (_, i) => `service-${(i * 2_654_435_761) % 1e9}`);
+const STRENGTHS = Array.from({ length: 26 }, (_, i) => i / 25);
+
+/** A colour of the page's style, by theme. */
+function styled(name: string, theme: Theme): string {
+  const sheet = readFileSync(new URL("../style/base.css", import.meta.url), "utf8");
+  const [light = "", dark = ""] = sheet.split(':root[data-theme="dark"]');
+  const of = (part: string) => new RegExp(`--${name}: (#[0-9a-f]{6});`).exec(part)?.[1];
+  return (theme === "dark" ? of(dark) : undefined) ?? of(light) ?? "";
+}
 
 describe("colours", () => {
   it("tells inlined frames from their kind, and unknown kinds from none", () => {
@@ -9,19 +71,93 @@ describe("colours", () => {
     expect(framePaint("native", "a", "light")).toEqual(framePaint("native", "a", "light"));
   });
 
-  it("goes from grey to full colour, red for more and blue for less", () => {
-    const hue = (fill: string) => Number(/hsl\((\d+)/.exec(fill)?.[1]);
-    expect(hue(diffPaint("grew", 1, "light").fill)).toBe(4);
-    expect(hue(diffPaint("gone", 0.1, "dark").fill)).toBe(217);
-    expect(diffPaint("same", 1, "light")).toEqual(diffPaint("same", 0, "light"));
-    expect(diffPaint("grew", 0.01, "light").fill).not.toBe(diffPaint("same", 0, "light").fill);
+  it("tells rows of labels from all frames by lightness, without a hue, and legibly", () => {
+    for (const theme of THEMES) {
+      const { fill, text } = rowPaint(theme);
+      expect(contrast(fill, text)).toBeGreaterThan(4.5);
+      const [r, g, b] = rgb(fill);
+      expect(Math.max(r, g, b) - Math.min(r, g, b)).toBeLessThan(0.12);
+      expect(modulePaint("label", "service", theme)).toEqual(rowPaint(theme));
+      expect(framePaint("label", "service kubelet", theme)).toEqual(rowPaint(theme));
+      const frames = [
+        ...NAMES.map((name) => modulePaint("native", name, theme)),
+        ...KINDS.map((kind) => framePaint(kind, "a", theme)),
+        ...PAIRS.map((pair) => diffPaint("same", 0, theme, pair)),
+      ];
+      for (const frame of frames) expect(contrast(fill, frame.fill)).toBeGreaterThan(2);
+    }
   });
 
-  it("gives the layers of a chart different colours, the same one to the same name", () => {
-    const names = Array.from({ length: 20 }, (_, i) => `service-${i}`);
-    expect(new Set(layerColours(names)).size).toBe(20);
+  it("goes from grey to full colour, one hue for more and another for less", () => {
+    expect(hue(diffPaint("grew", 1, "light").fill)).toBeCloseTo(4, 0);
+    expect(hue(diffPaint("gone", 0.1, "dark").fill)).toBeCloseTo(217, 0);
+    expect(hue(diffPaint("new", 1, "dark", "orange-blue").fill)).toBeCloseTo(30, 0);
+    expect(diffPaint("same", 1, "light")).toEqual(diffPaint("same", 0, "light", "orange-blue"));
+    for (const pair of PAIRS)
+      for (const theme of THEMES)
+        expect(diffPaint("grew", 0.01, theme, pair).fill).not.toBe(diffPaint("same", 0, theme, pair).fill);
+  });
+
+  it("gives a name one colour in any company", () => {
+    const all = NAMES.map((name) => layerColour(name));
+    const backwards = [...NAMES].reverse().map((name) => layerColour(name));
+    expect(backwards.reverse()).toEqual(all);
+    for (const name of NAMES) {
+      expect(layerColour(name)).toBe(layerColour(name));
+      // As a layer and as a frame, in both themes, it has the same hue.
+      for (const theme of THEMES)
+        expect(away(hue(modulePaint("native", name, theme).fill), hue(layerColour(name)))).toBeLessThan(12);
+      expect(modulePaint("kernel", name, "light")).toEqual(modulePaint("interpreted", name, "light"));
+    }
+    // Names use most of the 60 hues and shades.
+    expect(new Set(all).size).toBeGreaterThan(45);
+    expect(layerColour(null)).not.toBe(layerColour("others"));
     expect([kernelShade("#4c8dff", "light"), kernelShade("#000000", "dark")]).toEqual(["#2c5294", "#6b6b6b"]);
-    expect(layerColours(["a"])[0]).toBe(layerColours(["a", "b"])[0]);
-    expect(layerColours(["a", null])[1]).not.toBe(layerColours(["a", null])[0]);
+  });
+
+  it("keeps names apart in hue from what a difference takes", () => {
+    const changed = PAIRS.flatMap((pair) => CHANGES.map((change) => hue(diffPaint(change, 1, "light", pair).fill)));
+    const own = NAMES.flatMap((name) => [
+      layerColour(name),
+      ...THEMES.map((theme) => modulePaint("native", name, theme).fill),
+    ]);
+    const hues = [...new Set(own)].map(hue);
+    expect(Math.min(...hues.flatMap((one) => changed.map((other) => away(one, other))))).toBeGreaterThan(20);
+  });
+});
+
+describe("contrast", () => {
+  it("lets every text be read on its frame, in both themes and with both pairs", () => {
+    const worst = (paints: { fill: string; text: string }[]) =>
+      Math.min(...paints.map(({ fill, text }) => contrast(fill, text)));
+    for (const theme of THEMES) {
+      expect(worst(NAMES.map((name) => modulePaint("native", name, theme)))).toBeGreaterThanOrEqual(4.5);
+      expect(worst(KINDS.flatMap((kind) => NAMES.map((name) => framePaint(kind, name, theme))))).toBeGreaterThanOrEqual(
+        4.5,
+      );
+      for (const pair of PAIRS) {
+        const paints = [...CHANGES, "same" as const].flatMap((change) =>
+          STRENGTHS.map((strength) => diffPaint(change, strength, theme, pair)),
+        );
+        expect(worst(paints)).toBeGreaterThanOrEqual(4.5);
+      }
+    }
+  });
+
+  it("lets layers and the outlines of A and B be seen on the page's ground", () => {
+    for (const theme of THEMES) {
+      const ground = styled("panel", theme);
+      for (const value of [...NAMES, null]) {
+        expect(contrast(layerColour(value), ground)).toBeGreaterThanOrEqual(3);
+        expect(contrast(kernelShade(layerColour(value), theme), ground)).toBeGreaterThanOrEqual(3);
+      }
+      for (const side of ["side-a", "side-b"]) {
+        expect(contrast(styled(side, theme), ground)).toBeGreaterThanOrEqual(7);
+        expect(contrast(styled(side, theme), styled("on-side", theme))).toBeGreaterThanOrEqual(4.5);
+        // Dark outlines have no hue that could be a layer's, or that of a change.
+        const [r, g, b] = rgb(styled(side, theme));
+        expect(Math.max(r, g, b) - Math.min(r, g, b)).toBeLessThan(0.12);
+      }
+    }
   });
 });

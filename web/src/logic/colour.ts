@@ -1,7 +1,8 @@
 /**
- * Colours. Frames take the hue of their kind and a shade by their module, so that one library reads as one surface;
- * a difference takes red and blue by the strength that the server computed. Every colour comes with a text colour that
- * is readable on it. Out: CSS colours that a canvas takes.
+ * Colours. A name has its colour from its letters alone, so that it has the same one in any company, and is apart in
+ * hue from what a difference takes. Frames are coloured by module, or by kind; a difference takes one of two pairs of
+ * hues by the strength that the server computed. Every colour comes with a text colour that is readable on it. Out: CSS
+ * colours that a canvas takes.
  */
 
 export type Theme = "light" | "dark";
@@ -13,70 +14,136 @@ export interface Paint {
 
 /** What the legend names. `inlined` is a native (or other) frame that the compiler dissolved in its caller. */
 export const KINDS = ["kernel", "native", "interpreted", "jit", "inlined", "unknown"] as const;
-export type Kind = (typeof KINDS)[number] | "root" | "trimmed";
+export type Kind = (typeof KINDS)[number] | "root" | "trimmed" | "label";
 
 type Hsl = readonly [hue: number, saturation: number, lightness: number];
 
 /** The middle of each kind's shades. */
 const BASE: Record<Kind, Record<Theme, Hsl>> = {
-  kernel: { light: [27, 86, 66], dark: [25, 62, 42] },
-  native: { light: [212, 72, 70], dark: [214, 50, 43] },
-  interpreted: { light: [146, 42, 62], dark: [150, 36, 34] },
-  jit: { light: [275, 52, 74], dark: [276, 34, 46] },
-  inlined: { light: [206, 62, 83], dark: [207, 34, 34] },
+  kernel: { light: [27, 86, 66], dark: [25, 62, 33] },
+  native: { light: [212, 72, 70], dark: [214, 50, 42] },
+  interpreted: { light: [146, 42, 62], dark: [150, 36, 28] },
+  jit: { light: [275, 52, 74], dark: [276, 34, 44] },
+  inlined: { light: [206, 62, 83], dark: [207, 34, 30] },
   unknown: { light: [220, 8, 74], dark: [220, 6, 36] },
   root: { light: [222, 14, 86], dark: [222, 12, 25] },
   trimmed: { light: [220, 8, 84], dark: [220, 6, 28] },
+  label: { light: [222, 12, 36], dark: [222, 12, 74] },
 };
 
 /** What the themes do to all kinds alike: percent of lightness from one shade to the next, and the text. */
 const TONE: Record<Theme, number> = { light: 2.1, dark: 1.6 };
 const TEXT: Record<Theme, string> = { light: "#10141c", dark: "#f3f5fa" };
+/** Rows of labels are the other way round than frames: dark among light ones, and light among dark ones. */
+const ROW_TEXT: Record<Theme, string> = { light: "#ffffff", dark: "#10141c" };
 
 type Span = readonly [start: number, more: number];
 
-/**
- * A difference: grey, and per cent at no strength with what full strength adds; `white` is the strength of white text.
- */
-const RAMP: Record<Theme, { grey: Paint; saturation: Span; lightness: Span; white: number }> = {
-  light: {
-    grey: { fill: "hsl(220 10% 86%)", text: "#1b2130" },
-    saturation: [40, 42],
-    lightness: [86, -33],
-    white: 0.78,
-  },
-  dark: { grey: { fill: "hsl(220 8% 27%)", text: "#e4e8f1" }, saturation: [28, 42], lightness: [27, 20], white: 0 },
+/** Which hues a difference has: the usual pair, or one that those tell apart who see no red. */
+export type Pair = "red-blue" | "orange-blue";
+
+const DIFFERENCE_HUES: Record<Pair, { grew: number; shrank: number }> = {
+  "red-blue": { grew: 4, shrank: 217 },
+  "orange-blue": { grew: 30, shrank: 217 },
+};
+
+/** A difference: grey, and per cent at no strength with what full strength adds. */
+const RAMP: Record<Theme, { grey: Paint; saturation: Span; lightness: Span }> = {
+  light: { grey: { fill: "hsl(220 10% 86%)", text: "#1b2130" }, saturation: [40, 42], lightness: [86, -33] },
+  dark: { grey: { fill: "hsl(220 8% 27%)", text: "#e4e8f1" }, saturation: [28, 42], lightness: [27, 20] },
 };
 
 const SHADES = 7;
 
 export function kindOf(kind: string, inlined: boolean): Kind {
-  if (kind === "root" || kind === "trimmed") return kind;
+  if (kind === "root" || kind === "trimmed" || kind === "label") return kind;
   if (inlined) return "inlined";
   return (KINDS as readonly string[]).includes(kind) ? (kind as Kind) : "unknown";
 }
 
 const hsl = ([hue, saturation, lightness]: Hsl) => `hsl(${hue} ${saturation}% ${lightness}%)`;
 
+/** A row of labels, whatever frames are coloured by: it has no module, no kind and no hue. */
+export function rowPaint(theme: Theme): Paint {
+  return { fill: hsl(BASE.label[theme]), text: ROW_TEXT[theme] };
+}
+
 /** The colour of a frame in one window; `seed` is its module and function, whose shades differ. */
 export function framePaint(kind: Kind, seed: string, theme: Theme): Paint {
+  if (kind === "label") return rowPaint(theme);
   const [hue, saturation, lightness] = BASE[kind][theme];
   const flat = kind === "root" || kind === "trimmed" || kind === "unknown";
   const shade = flat ? 0 : (textHash(seed) % SHADES) - (SHADES - 1) / 2;
   return { fill: hsl([hue + shade * 1.6, saturation, lightness + shade * TONE[theme]]), text: TEXT[theme] };
 }
 
-/** Hues of modules: told apart by lightness too, for those who see fewer hues. */
-const MODULE_HUES = [212, 32, 160, 280, 340, 190, 60, 245, 100, 5] as const;
+/**
+ * Hues of names, degrees of OKLCH: equal steps look equally far apart, and none is near the red, orange and blue of
+ * differences.
+ */
+const NAME_HUES = [104, 122, 140, 156, 174, 200, 288, 304, 320, 338] as const;
+/** Shades of each, full and pale: of a layer on the page's ground, and of a frame below its text. */
+const SHADES_OF: Record<"layer" | Theme, { lightness: readonly number[]; chroma: readonly number[] }> = {
+  layer: { lightness: [0.53, 0.585, 0.64], chroma: [0.14, 0.065] },
+  light: { lightness: [0.78, 0.83, 0.88], chroma: [0.1, 0.05] },
+  dark: { lightness: [0.37, 0.42, 0.47], chroma: [0.09, 0.045] },
+};
+
+const nameColours = new Map<number, string>();
+
+/** The same hue and shade wherever the name stands, whatever else is there. */
+function nameColour(name: string, on: "layer" | Theme): string {
+  const hash = textHash(name);
+  const hue = hash % NAME_HUES.length;
+  const shade = (hash >>> 8) % 6;
+  const key = (["layer", "light", "dark"].indexOf(on) * NAME_HUES.length + hue) * 6 + shade;
+  let colour = nameColours.get(key);
+  if (colour === undefined) {
+    const { lightness, chroma } = SHADES_OF[on];
+    colour = oklchHex(lightness[shade % 3] as number, chroma[shade < 3 ? 0 : 1] as number, NAME_HUES[hue] as number);
+    nameColours.set(key, colour);
+  }
+  return colour;
+}
+
+/** As Ottosson defines OKLab (2020); what a screen cannot show loses colour, and keeps its lightness and hue. */
+function oklchHex(lightness: number, chroma: number, hue: number): string {
+  const radians = (hue * Math.PI) / 180;
+  for (let c = chroma; ; c -= 0.005) {
+    const [a, b] = [c * Math.cos(radians), c * Math.sin(radians)];
+    const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+    const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+    const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+    const linear = [
+      4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+      -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+      -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s,
+    ];
+    if (c > 0.005 && linear.some((part) => part < 0 || part > 1)) continue;
+    const shown = linear.map((part) => {
+      const value = Math.min(1, Math.max(0, part));
+      return value <= 0.0031308 ? 12.92 * value : 1.055 * value ** (1 / 2.4) - 0.055;
+    });
+    return `#${shown
+      .map((part) =>
+        Math.round(part * 255)
+          .toString(16)
+          .padStart(2, "0"),
+      )
+      .join("")}`;
+  }
+}
 
 /** The colour of a frame by its module alone; without a module it is grey. */
 export function modulePaint(kind: Kind, module: string, theme: Theme): Paint {
+  if (kind === "label") return rowPaint(theme);
   if (kind === "root" || kind === "trimmed" || module === "") return framePaint("unknown", "", theme);
-  const hash = textHash(module);
-  const hue = MODULE_HUES[hash % MODULE_HUES.length] as number;
-  const step = ((hash >>> 8) % 4) - 1.5;
-  const [saturation, lightness] = theme === "light" ? [58, 71] : [38, 39];
-  return { fill: hsl([hue, saturation, lightness + step * 4]), text: TEXT[theme] };
+  return { fill: nameColour(module, theme), text: TEXT[theme] };
+}
+
+/** The colour that stands for a frame beside its name. */
+export function frameSwatch(by: "kind" | "module", kind: Kind, module: string, theme: Theme): string {
+  return by === "kind" ? kindSwatch(kind, theme) : modulePaint(kind, module, theme).fill;
 }
 
 export function kindSwatch(kind: Kind, theme: Theme): string {
@@ -85,60 +152,42 @@ export function kindSwatch(kind: Kind, theme: Theme): string {
 
 export type Change = "same" | "grew" | "shrank" | "new" | "gone";
 
-/** Between neutral grey and full red or blue; `strength` is 0 for grey, else up to 1. */
-export function diffPaint(change: Change, strength: number, theme: Theme): Paint {
-  const { grey, saturation, lightness, white } = RAMP[theme];
+/** Between neutral grey and a full hue; `strength` is 0 for grey, else up to 1. */
+export function diffPaint(change: Change, strength: number, theme: Theme, pair: Pair = "red-blue"): Paint {
+  const { grey, saturation, lightness } = RAMP[theme];
   if (change === "same") return grey;
-  const hue = change === "grew" || change === "new" ? 4 : 217;
+  const hues = DIFFERENCE_HUES[pair];
+  const hue = change === "grew" || change === "new" ? hues.grew : hues.shrank;
   // Even the weakest significant change must be seen beside grey.
   const t = 0.22 + 0.78 * Math.min(1, Math.max(0, strength));
   const at = ([start, more]: Span) => Math.round(start + more * t);
-  return { fill: hsl([hue, at(saturation), at(lightness)]), text: t > white ? "#ffffff" : TEXT.light };
+  const shown: Hsl = [hue, at(saturation), at(lightness)];
+  return { fill: hsl(shown), text: luminance(shown) > DARK_BELOW ? "#000000" : "#ffffff" };
+}
+
+/** Of a ground at which black and white text are equally well read (WCAG 2). */
+const DARK_BELOW = 0.179;
+
+/** Relative luminance, as WCAG 2 defines it. */
+function luminance([hue, saturation, lightness]: Hsl): number {
+  const [s, l] = [saturation / 100, lightness / 100];
+  const part = (n: number) => {
+    const k = (n + hue / 30) % 12;
+    const value = l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(4);
 }
 
 /** Marks that say the same without colour. */
 export const MARK: Record<Change, string> = { same: "", grew: "▲", shrank: "▼", new: "✚", gone: "✕" };
 
-/** Layers of the chart: neighbours in the list are far apart in hue, and none is near the red of warnings. */
-const LAYERS = [
-  "#4c8dff",
-  "#f2a33c",
-  "#35b58a",
-  "#b57bee",
-  "#e0709a",
-  "#2fb3c9",
-  "#9aa83a",
-  "#7d83f0",
-  "#d98452",
-  "#5aa65a",
-  "#c06bc2",
-  "#4aa3df",
-  "#c9a227",
-  "#6f9e9a",
-  "#8f7ae0",
-  "#a8845e",
-  "#3f9f75",
-  "#cf7f7f",
-  "#6d8bbd",
-  "#88a85f",
-] as const;
+/** What the limit of a chart's layers cut off. */
+const REST_COLOUR = "#858d9e";
 
-const REST_COLOUR = "#8a92a3";
-
-/**
- * One colour a value: the value's own place by its name if it is free, else the next free one, so that a service keeps
- * its colour from one query to the next as far as possible and no two of a chart share one while there are enough.
- */
-export function layerColours(values: readonly (string | null)[]): string[] {
-  const taken = new Set<number>();
-  return values.map((value) => {
-    if (value === null) return REST_COLOUR;
-    let place = textHash(value) % LAYERS.length;
-    if (taken.size >= LAYERS.length) return LAYERS[place] as string;
-    while (taken.has(place)) place = (place + 1) % LAYERS.length;
-    taken.add(place);
-    return LAYERS[place] as string;
-  });
+/** Of a layer of the chart, by its value alone; null is the rest. */
+export function layerColour(value: string | null): string {
+  return value === null ? REST_COLOUR : nameColour(value, "layer");
 }
 
 /** The same hue, darker or lighter than the ground: the part of a layer that the kernel spent. */
@@ -159,3 +208,12 @@ function textHash(text: string): number {
   hash ^= hash >>> 15;
   return hash >>> 0;
 }
+
+/** Changes from the strongest fall to the strongest growth, as a legend shows them. */
+export const LEGEND: readonly [Change, number][] = [
+  ["shrank", 1],
+  ["shrank", 0.3],
+  ["same", 0],
+  ["grew", 0.3],
+  ["grew", 1],
+];

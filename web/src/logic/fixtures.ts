@@ -12,7 +12,7 @@ export interface Frame {
   calls?: Frame[];
 }
 
-const KIND_NAMES = ["root", "kernel", "native", "interpreted", "jit", "unknown", "trimmed"];
+const KIND_NAMES = ["root", "kernel", "native", "interpreted", "jit", "unknown", "trimmed", "label"];
 
 /** Three thousand frames in a row, most of them slivers; the same ones each time. */
 export function unevenTree(seed = 7) {

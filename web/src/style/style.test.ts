@@ -45,6 +45,24 @@ describe("the styles", () => {
     expect(off).toEqual([]);
   });
 
+  it("say of a class in one sheet what holds on paper and on small screens: the later sheet would undo the first", () => {
+    const selectors = (isLater: boolean) =>
+      [...sheets]
+        .filter(([path]) => path.includes("/later/") === isLater)
+        .flatMap(([path, text]) => {
+          const rules = distinct(text, /([^{};]+)\{/g) as string[];
+          return rules.flatMap((rule) => rule.split(",")).map((one) => [path, one.trim()] as const);
+        });
+    const exact = (isLater: boolean) =>
+      new Set(selectors(isLater).flatMap(([, one]) => (/^\.[\w-]+$/.test(one) ? [one] : [])));
+    const ofFirst = exact(false);
+    const ofLater = [...exact(true)].filter((one) => !ofFirst.has(one));
+    expect(ofLater.length).toBeGreaterThan(20);
+    const isOf = (selector: string, name: string) => new RegExp(`\\${name}(?![\\w-])`).test(selector);
+    const apart = selectors(false).filter(([, selector]) => ofLater.some((name) => isOf(selector, name)));
+    expect(apart.map(([path, selector]) => `${path}: ${selector}`)).toEqual([]);
+  });
+
   it("are of classes that views have, and of properties that are read", () => {
     const selectors = distinct(style, /([^{};]+)\{/g).join("\n");
     const isUsed = (name: string) => {

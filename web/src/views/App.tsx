@@ -1,11 +1,16 @@
 /** The page: the bar on top and one view below it. */
 import { Fragment } from "preact";
 import { lost, page } from "../state/address/page.ts";
+import { said } from "../state/moments/said.ts";
 import { Header } from "./bar/Header.tsx";
 import { Help } from "./bar/Help.tsx";
+import { PaletteKey } from "./bar/PaletteKey.tsx";
+import { ValueMenu } from "./chart/ValueMenu.tsx";
 import { Explore } from "./explore/Explore.tsx";
-import { Compare, Heatmap, Nodes, Timeline } from "./lazyViews.tsx";
+import { Compare, Heatmap, Nodes, SaidNote, Timeline } from "./lazyViews.tsx";
+import { Scope } from "./scope/Scope.tsx";
 import { EmptyNotice } from "./ui/Notices.tsx";
+import { WheelHint } from "./wheel/WheelHint.tsx";
 
 const TITLES = {
   explore: "Explore",
@@ -44,7 +49,8 @@ export function App() {
   return (
     <>
       <Header />
-      <main class={`main ${view}`}>
+      {view !== "nodes" && <Scope />}
+      <main class={`main ${view}`} tabIndex={-1}>
         <h1 class="visually-hidden">{TITLES[view]}</h1>
         {view === "explore" && <Explore />}
         {view === "compare" && <Compare />}
@@ -53,6 +59,10 @@ export function App() {
         {view === "nodes" && <Nodes />}
       </main>
       <Help />
+      <ValueMenu />
+      <PaletteKey />
+      {said.value !== null && <SaidNote />}
+      <WheelHint />
     </>
   );
 }

@@ -5,6 +5,7 @@
 import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { lazyFile } from "../state/lazyFile.ts";
+import laterSheet from "../style/later/index.css?url";
 import { EmptyNotice } from "./ui/Notices.tsx";
 
 export interface LazyView<P> {
@@ -23,16 +24,37 @@ export function begin<File extends { start: () => void }>(file: File): File {
   return file;
 }
 
+let styles: Promise<void> | null = null;
+
+/** The styles of what is fetched later: one sheet, which comes beside the first part that needs it. */
+export function withStyles<File>(file: Promise<File>): Promise<File> {
+  styles ??= new Promise((done, failed) => {
+    const sheet = document.createElement("link");
+    sheet.rel = "stylesheet";
+    sheet.href = laterSheet;
+    sheet.onload = () => done();
+    sheet.onerror = () => {
+      sheet.remove();
+      styles = null;
+      failed(new Error("the styles could not be loaded"));
+    };
+    document.head.append(sheet);
+  });
+  return Promise.all([file, styles]).then(([loaded]) => loaded);
+}
+
+/** What is not missed where it cannot be fetched leaves its place as it was. */
 export function lazy<P extends object>(
   load: () => Promise<ComponentType<P>>,
   meanwhile: ComponentChildren = null,
+  isMissed = true,
 ): LazyView<P> {
   const file = lazyFile(load);
   const Lazy = (props: P) => {
     useEffect(file.load, []);
     const Loaded = file.content.value;
     if (Loaded !== null) return <Loaded {...props} />;
-    return file.failed.value ? <Unloaded onRetry={file.load} /> : meanwhile;
+    return isMissed && file.failed.value ? <Unloaded onRetry={file.load} /> : meanwhile;
   };
   return Object.assign(Lazy, { preload: file.preload });
 }

@@ -2,30 +2,56 @@
  * What the first picture of the page does not need. Each file that is fetched later stands here and nowhere else, so
  * that these imports close the only circles that there are.
  */
-import { begin, lazy } from "./lazyView.tsx";
+import { say } from "../state/moments/said.ts";
+import { begin, lazy, withStyles } from "./lazyView.tsx";
 import { Busy, Missing } from "./ui/Notices.tsx";
 
 const waiting = <Missing error={null} loading={true} kind="chart" />;
 
-const compare = () => import("./compare/Compare.tsx").then(begin);
-const panels = () => import("./bar/Panels.ts");
-const frames = () => import("./graph/Frames.ts").then(begin);
+const compare = () => withStyles(import("./compare/Compare.tsx")).then(begin);
+const panels = () => withStyles(import("./bar/Panels.ts"));
+const frames = () => withStyles(import("./graph/Frames.ts")).then(begin);
+const markers = () => withStyles(import("./markers/Markers.ts")).then(begin);
+const siblings = () => import("./scope/Siblings.tsx").then(begin);
 const timeline = () => import("./timeline/Timeline.tsx").then(begin);
+
+/** Saves what is in sight as a file of its own. */
+export function saveAs(kind: "html" | "png" | "svg"): void {
+  import("./picture/save.ts")
+    .then((file) => file.saveFile(kind))
+    .catch(() => say("The file could not be made: load the page anew.", true));
+}
 
 export const Compare = lazy(() => compare().then((file) => file.Compare), waiting);
 export const CompareProfile = lazy(
   () => compare().then((file) => file.CompareProfile),
   <Missing error={null} loading={true} kind="graph" />,
 );
+export const ChangedMost = lazy(() => compare().then((file) => file.ChangedMost), <Busy on={true} />);
 export const Heatmap = lazy(() => import("./heatmap/Heatmap.tsx").then((file) => file.Heatmap), waiting);
 export const Timeline = lazy(() => timeline().then((file) => file.Timeline), waiting);
-export const Nodes = lazy(() => import("./nodes/Nodes.tsx").then((file) => file.Nodes), waiting);
+export const Nodes = lazy(() => withStyles(import("./nodes/Nodes.tsx")).then((file) => file.Nodes), waiting);
 export const HelpDialog = lazy(() => panels().then((file) => file.HelpDialog));
+export const SavedDialog = lazy(() => withStyles(import("./saved/SavedDialog.tsx")).then((file) => file.SavedDialog));
+export const SourcesDialog = lazy(() => frames().then((file) => file.SourcesDialog));
 export const InstallLine = lazy(() => panels().then((file) => file.InstallLine));
 export const ShareChoices = lazy(() => panels().then((file) => file.ShareChoices));
 export const ProfileTypes = lazy(() => panels().then((file) => file.ProfileTypes));
+export const Palette = lazy(() => withStyles(import("./palette/Palette.tsx")).then((file) => file.Palette));
 export const Moments = lazy(() => panels().then((file) => file.Moments));
 export const DownloadLinks = lazy(() => frames().then((file) => file.DownloadLinks));
 export const RankTable = lazy(() => frames().then((file) => file.RankTable), <Busy on={true} />);
+export const FrameMenu = lazy(() => frames().then((file) => file.FrameMenu));
+/** Where these cannot be had, what is done next tells so. */
+export const Tooltip = lazy(() => frames().then((file) => file.Tooltip), null, false);
+export const WheelHintText = lazy(() => frames().then((file) => file.WheelHintText), null, false);
 export const FramePanel = lazy(() => frames().then((file) => file.FramePanel), <Busy on={true} />);
 export const FrameTree = lazy(() => frames().then((file) => file.FrameTree), <Busy on={true} />);
+export const Quality = lazy(() => frames().then((file) => file.Quality), <Busy on={true} />);
+export const Legend = lazy(() => frames().then((file) => file.Legend));
+export const SpentBy = lazy(() => frames().then((file) => file.SpentBy), <Busy on={true} />);
+export const MarkerLane = lazy(() => markers().then((file) => file.MarkerLane), null, false);
+export const MarkersMenu = lazy(() => markers().then((file) => file.MarkersMenu), null, false);
+export const SaidNote = lazy(() => markers().then((file) => file.SaidNote), null, false);
+export const Siblings = lazy(() => siblings().then((file) => file.Siblings), <Busy on={true} />);
+export const TopLists = lazy(() => import("./explore/TopLists.tsx").then((file) => file.TopLists), <Busy on={true} />);

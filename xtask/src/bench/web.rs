@@ -154,7 +154,7 @@ fn print(lines: &[Value]) {
     println!("{NOTE}");
 }
 
-const NOTE: &str = "first: from the choice to the picture, warm server, median (peers: one run, their own file from the disk); answer: the part of it until the \
+const NOTE: &str = "rows: the same stacks of eight services, each below a row of its own; first: from the choice to the picture, warm server, median (peers: one run, their own file from the disk); answer: the part of it until the \
          server's answer was there; blocked: the longest time in which the page answered to nothing until the picture was there, 0 for less than \
          50 ms; p95: 95th percentile of the time from frame to frame, of a search with a letter a frame, of typing with a letter in each third, so that the table of functions follows each; heap: after a garbage collection, typed arrays included; Chromium without a graphics card, the target of 1000 ms is for 100,000 frames";
 
@@ -172,7 +172,7 @@ fn tell(lines: &[Value], figures: &mut Figures) {
         let wanted = line["wanted"].as_f64().unwrap_or(f64::NAN);
         let who = line["who"].as_str().unwrap_or_default();
         figures.row(&format!("{who}, {wanted} frames"));
-        let is_page = who == "stakeout";
+        let is_page = who.starts_with("stakeout");
         let of = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
         let first = figures.add("first picture", "ms", of(&line["first"]["median"]));
         if is_page && wanted == TARGET_FRAMES {

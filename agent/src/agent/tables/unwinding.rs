@@ -1,6 +1,8 @@
 //! What the kernel side walks by, kept in step with what runs: each turn of the sampling thread takes what was made and
 //! asks for more.
 
+use std::collections::BTreeSet;
+
 use super::compiler::{Compiler, Made};
 use super::eviction::{Eviction, Size};
 use super::files::{Files, Lack};
@@ -42,6 +44,8 @@ pub(in crate::agent) struct Unwinding {
     held: Vec<Held>,
     held_limit_bytes: u64,
     swept_ns: u64,
+    /// Programs whose mappings found no room, which are tried again with each sweep.
+    unpublished: BTreeSet<ProgramKey>,
     /// Something has come that deferred stacks may have waited for.
     progress: bool,
 }
@@ -63,6 +67,7 @@ impl Unwinding {
             held: Vec::new(),
             held_limit_bytes: table_bytes / HELD_PART,
             swept_ns: 0,
+            unpublished: BTreeSet::new(),
             progress: false,
         })
     }
@@ -145,6 +150,7 @@ impl Unwinding {
         let changes = table.take_changes();
         for key in &changes.gone {
             sensor.tables().withdraw(*key, now_ns);
+            self.unpublished.remove(key);
         }
         let mut again = changes.changed;
         again.sort_unstable();
@@ -179,6 +185,7 @@ impl Unwinding {
             self.swept_ns = now_ns;
             self.files.sweep(&table.mapped_sources(), sensor.tables(), now_ns);
             self.files.sweep_parts(sensor.tables(), now_ns);
+            again.extend(std::mem::take(&mut self.unpublished));
         }
         again.extend(changed.into_iter().flat_map(|id| table.users_of(id)));
         self.publish(again, table, sensor, now_ns);
@@ -279,6 +286,7 @@ impl Unwinding {
             let mappings: Vec<CodeMapping<'_>> = fit::fit(table.code_ranges(key).map(mapping).collect());
             if !mappings.is_empty() && !sensor.tables().publish(key, &mappings, now_ns) {
                 self.files.stats.no_room += 1;
+                self.unpublished.insert(key);
             }
         }
     }

@@ -6,7 +6,7 @@
 mod shared;
 mod walk;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
@@ -147,12 +147,24 @@ struct Program {
 pub struct Tables {
     layout: Layout<MapMemory>,
     processes: MapHandle,
-    programs: HashMap<ProgramKey, Program>,
+    /// Also those that were replaced by an exec a moment ago: their deferred stacks are still to be walked.
+    programs: BTreeMap<ProgramKey, Program>,
     next_space: u32,
     /// When deferred stacks were walked last.
     walked_ns: u64,
     /// When was last looked whether the window is still in use.
     looked_ns: u64,
+}
+
+/// True where no program is known that came later under the same process id.
+fn is_newest<P>(programs: &BTreeMap<ProgramKey, P>, key: ProgramKey) -> bool {
+    let last = ProgramKey {
+        start_ticks: u64::MAX,
+        exec_id: u32::MAX,
+        ..key
+    };
+    let newest = programs.range(..=last).next_back();
+    newest.is_none_or(|(newest, _)| newest.tgid != key.tgid || *newest <= key)
 }
 
 impl Tables {
@@ -172,7 +184,7 @@ impl Tables {
         Ok(Self {
             layout: Layout::new(memory),
             processes: MapHandle::try_from(&maps.processes).map_err(failing("processes"))?,
-            programs: HashMap::new(),
+            programs: BTreeMap::new(),
             next_space: 1,
             walked_ns: 0,
             looked_ns: 0,
@@ -211,6 +223,9 @@ impl Tables {
     }
 
     /// Makes a program's mappings, ascending, what its samples are walked by. False where there is no room for them.
+    ///
+    /// The kernel side has one entry for a process id. A program that was replaced by an exec is published anew as well
+    /// when a table of its files comes, and must not take its successor's entry then.
     pub fn publish(&mut self, key: ProgramKey, mappings: &[CodeMapping<'_>], now_ns: u64) -> bool {
         if self.programs.len() >= MAX_PROGRAMS && !self.programs.contains_key(&key) {
             return false;
@@ -218,6 +233,7 @@ impl Tables {
         let Some(published) = self.layout.publish(mappings) else {
             return false;
         };
+        let is_present = is_newest(&self.programs, key);
         // Another number, so that no rule that was cached for the old mappings is found for these.
         let address_space = self.next_space;
         self.next_space = self.next_space.checked_add(1).unwrap_or(1);
@@ -227,7 +243,8 @@ impl Tables {
             value.extend(word.to_ne_bytes());
         }
         value.extend(0u64.to_ne_bytes());
-        let updated = self.processes.update(&key.tgid.to_ne_bytes(), &value, MapFlags::ANY);
+        let id = key.tgid.to_ne_bytes();
+        let is_there = !is_present || self.processes.update(&id, &value, MapFlags::ANY).is_ok();
         let program = Program {
             published,
             address_space,
@@ -235,7 +252,7 @@ impl Tables {
         if let Some(old) = self.programs.insert(key, program) {
             self.layout.withdraw(old.published, now_ns);
         }
-        updated.is_ok()
+        is_there
     }
 
     /// Forgets a program.
@@ -323,5 +340,35 @@ impl Tables {
     /// Bytes of tables and mappings in use, and of those that are not free yet.
     pub fn used_bytes(&self) -> u64 {
         self.layout.used_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_entry_of_a_process_id_is_the_newest_programs() {
+        let key = |tgid, start_ticks, exec_id| ProgramKey {
+            tgid,
+            start_ticks,
+            exec_id,
+        };
+        let known: BTreeMap<ProgramKey, ()> = [key(6, 900, 9), key(7, 100, 5), key(7, 100, 6), key(8, 50, 1)]
+            .into_iter()
+            .map(|key| (key, ()))
+            .collect();
+        // An earlier program of the process, or an earlier process of that id.
+        assert!(!is_newest(&known, key(7, 100, 5)) && !is_newest(&known, key(7, 99, 7)));
+        // The newest one again, its successor, another process under the same id.
+        assert!(
+            is_newest(&known, key(7, 100, 6)) && is_newest(&known, key(7, 100, 7)) && is_newest(&known, key(7, 101, 1))
+        );
+        // Processes that were not known.
+        assert!(
+            is_newest(&known, key(5, 1, 1))
+                && is_newest(&known, key(9, 1, 1))
+                && is_newest(&BTreeMap::<_, ()>::new(), key(7, 1, 1))
+        );
     }
 }

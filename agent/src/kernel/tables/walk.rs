@@ -67,7 +67,9 @@ unsafe extern "C" {
 /// Whose stacks are walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arch {
+    /// 64-bit x86.
     X86_64,
+    /// 64-bit Arm.
     Arm64,
 }
 
@@ -90,7 +92,9 @@ impl Arch {
 /// A copied part of a stack, and where it was.
 #[derive(Debug, Clone, Copy)]
 pub struct StackCopy<'a> {
+    /// Where its first byte was, in the process.
     pub address: u64,
+    /// What was there, the lowest address first.
     pub bytes: &'a [u8],
 }
 
@@ -176,8 +180,11 @@ pub(in crate::kernel) unsafe fn walk_on(
 /// Where code was interrupted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Registers {
+    /// The program counter.
     pub pc: u64,
+    /// The stack pointer.
     pub sp: u64,
+    /// The frame pointer: rbp of x86-64, x29 of arm64.
     pub fp: u64,
     /// arm64's.
     pub lr: u64,
@@ -196,6 +203,7 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
+    /// Empty tables that may have at most so many slabs.
     pub fn new(max_slabs: usize) -> Self {
         Self {
             slabs: Vec::new(),

@@ -112,6 +112,7 @@ impl Table {
         self.kernel_code.find(address, time_ns)
     }
 
+    /// A process ended. It is kept for a while: samples of it may still come.
     pub fn on_exit(&mut self, tgid: u32, start_ticks: u64, now_ns: u64) {
         if let Some(process) = self.processes.get_mut(&(tgid, start_ticks)) {
             process.exited_ns = Some(now_ns);

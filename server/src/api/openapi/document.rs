@@ -4,7 +4,7 @@ use super::answers;
 use super::operation::{ALL, Content, Holds, Operation, Tag};
 use super::parameter::{Parameter, Takes};
 use super::schema::{named, object, text};
-use crate::api::door::{Door, door};
+use crate::api::door::{Door, door_of};
 use crate::api::error::Code;
 use crate::label::Label;
 use axum::http::StatusCode;
@@ -79,7 +79,7 @@ fn described(operation: &Operation) -> Value {
         "tags": [operation.tag.name()],
         "parameters": parameters,
         "responses": responses(operation),
-        "security": security(operation.path),
+        "security": security(operation),
     });
     if !operation.about.is_empty() {
         shown["description"] = json!(operation.about);
@@ -120,12 +120,17 @@ fn of_query(parameter: &Parameter) -> Value {
 fn taken(takes: Takes) -> Value {
     match takes {
         Takes::Text => json!({"type": "string"}),
+        Takes::Word => json!({"type": "string", "examples": ["kubelet"]}),
         Takes::Selector => named("Selector"),
         Takes::Time => named("Time"),
         Takes::Duration => named("Duration"),
         Takes::Pattern => named("Pattern"),
         Takes::Frame => named("Frame"),
         Takes::Path => named("FramePath"),
+        Takes::Labels { most } => {
+            json!({"type": "string", "examples": ["service,process"], "description":
+                format!("Names of labels, each once, at most {most}, with commas between.")})
+        }
         Takes::Label([]) => named("Label"),
         Takes::Label(words) => json!({"anyOf": [{"enum": words}, named("Label")]}),
         Takes::Words(words) => json!({"type": "string", "enum": words}),
@@ -235,7 +240,7 @@ fn responses(operation: &Operation) -> Value {
 
 /// Answers that are no success, by status; a status may stand for several codes.
 fn refusals(operation: &Operation) -> Map<String, Value> {
-    let of_tokens: &[Code] = match door(operation.path) {
+    let of_tokens: &[Code] = match door_of(&operation.method.to_uppercase(), operation.path) {
         Door::Open => &[],
         Door::View | Door::Ingest => &OF_TOKENS,
     };
@@ -275,8 +280,8 @@ fn header(name: &str) -> Value {
 }
 
 /// Whose token a path takes. Without tokens of its kind a server asks for none.
-fn security(path: &str) -> Value {
-    match door(path) {
+fn security(operation: &Operation) -> Value {
+    match door_of(&operation.method.to_uppercase(), operation.path) {
         Door::Open => json!([]),
         Door::View => json!([{"viewing_token": []}, {"session": []}, {}]),
         Door::Ingest => json!([{"ingest_token": []}, {"ingest_password": []}, {}]),

@@ -3,8 +3,8 @@
 //! Tests hold this list against the routes of the real application, in both directions.
 
 use super::parameter::{
-    BASE, BASE_EXCEPT, COMMON, CRITERIA, DIFF, EXCEPT, FLAMEGRAPH, HEATMAP, INGEST, LOGIN, MATCH, SERIES, TIMELINE,
-    TOP, Table, UNIT, VIEW,
+    BASE, BASE_EXCEPT, COMMON, CRITERIA, DIFF, EXCEPT, FACETS, FLAMEGRAPH, GROUP, HEATMAP, INGEST, LOGIN, MARKERS,
+    MATCH, SEARCH, SERIES, TIMELINE, TOP, Table, UNIT, VALUES, VIEW,
 };
 use crate::api::error::Code;
 
@@ -54,6 +54,7 @@ pub(super) enum Holds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     Questions,
+    Notes,
     Server,
     Sending,
     Machines,
@@ -61,11 +62,19 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    pub(super) const ALL: [Tag; 5] = [Tag::Questions, Tag::Server, Tag::Sending, Tag::Machines, Tag::Browser];
+    pub(super) const ALL: [Tag; 6] = [
+        Tag::Questions,
+        Tag::Notes,
+        Tag::Server,
+        Tag::Sending,
+        Tag::Machines,
+        Tag::Browser,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Tag::Questions => "questions",
+            Tag::Notes => "notes",
             Tag::Server => "server",
             Tag::Sending => "sending",
             Tag::Machines => "machines",
@@ -76,6 +85,7 @@ impl Tag {
     pub(super) fn about(self) -> &'static str {
         match self {
             Tag::Questions => "Answers about samples. A parameter that an operation does not know is refused.",
+            Tag::Notes => "What people keep beside samples: markers of moments, and addresses of the page with names.",
             Tag::Server => "The server and its senders. Parameters are not looked at.",
             Tag::Sending => "What senders send; docs/wire.md has the whole.",
             Tag::Machines => "What a machine needs to run the agent.",
@@ -160,8 +170,8 @@ pub(in crate::api) const GET_LABEL_VALUES: Operation = Operation {
     path: "/api/v1/labels/{name}/values",
     id: "label_values",
     summary: "Values of a label",
-    about: "`name` is a label. An unknown one is not found.",
-    parameters: &[COMMON],
+    about: "`name` is a label. An unknown one is not found. With `search` the best hits come first.",
+    parameters: &[COMMON, VALUES],
     answers: &[json("LabelValues")],
     errors: &[
         Code::BadQuery,
@@ -176,6 +186,17 @@ pub(in crate::api) const GET_LABEL_VALUES: Operation = Operation {
     ..QUESTION
 };
 
+pub(in crate::api) const GET_SEARCH: Operation = Operation {
+    path: "/api/v1/search",
+    id: "search",
+    summary: "A word among the values of all labels and the names of functions",
+    about: "The answer is of the window's whole days, whatever is selected. Threads are looked at in windows of at \
+            most 6 hours, while their samples are kept.",
+    parameters: &[SEARCH],
+    answers: &[json("Found")],
+    ..QUESTION
+};
+
 pub(in crate::api) const GET_SERIES: Operation = Operation {
     path: "/api/v1/series",
     id: "series",
@@ -186,12 +207,22 @@ pub(in crate::api) const GET_SERIES: Operation = Operation {
     ..QUESTION
 };
 
+pub(in crate::api) const GET_FACETS: Operation = Operation {
+    path: "/api/v1/facets",
+    id: "facets",
+    summary: "Charts and ranked tables by several labels",
+    about: "Samples are read once for all labels. Each part is what `series` and `top` answer by its label.",
+    parameters: &[COMMON, UNIT, FACETS, MATCH],
+    answers: &[json("Facets")],
+    ..QUESTION
+};
+
 pub(in crate::api) const GET_FLAMEGRAPH: Operation = Operation {
     path: "/api/v1/flamegraph",
     id: "flamegraph",
     summary: "A tree of one window",
     about: "With a frame, `match` of the answer counts the samples whose stack has it; the tree is of all samples.",
-    parameters: &[COMMON, UNIT, EXCEPT, FLAMEGRAPH, VIEW, MATCH],
+    parameters: &[COMMON, UNIT, EXCEPT, FLAMEGRAPH, GROUP, VIEW, MATCH],
     answers: &[
         json("Flamegraph"),
         json("Speedscope"),
@@ -227,7 +258,18 @@ pub(in crate::api) const GET_DIFF: Operation = Operation {
     id: "diff",
     summary: "A tree of two windows, or of two selectors",
     about: "`type`, `query`, `from` and `until` are side B (after). One of the `base_*` is needed: side A (before).",
-    parameters: &[COMMON, UNIT, EXCEPT, BASE, BASE_EXCEPT, CRITERIA, DIFF, VIEW, MATCH],
+    parameters: &[
+        COMMON,
+        UNIT,
+        EXCEPT,
+        BASE,
+        BASE_EXCEPT,
+        CRITERIA,
+        DIFF,
+        GROUP,
+        VIEW,
+        MATCH,
+    ],
     answers: &[json("Difference"), SVG, PLAIN],
     ..QUESTION
 };
@@ -263,6 +305,90 @@ pub(in crate::api) const POST_SQL: Operation = Operation {
     ..QUESTION
 };
 
+/// What is kept beside samples.
+const OF_NOTES: Operation = Operation {
+    errors: &[Code::BadParameter],
+    tag: Tag::Notes,
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_MARKERS: Operation = Operation {
+    path: "/api/v1/markers",
+    id: "markers",
+    summary: "What happened in a window",
+    about: "Markers that were sent, versions of services that came, and agents that began, in the order of time. A \
+            selector is asked of those labels that a marker has.",
+    parameters: &[COMMON, MARKERS],
+    answers: &[json("Markers")],
+    errors: QUERY,
+    ..OF_NOTES
+};
+
+pub(in crate::api) const POST_MARKERS: Operation = Operation {
+    method: "post",
+    path: "/api/v1/markers",
+    id: "send_marker",
+    summary: "Keeps a marker",
+    about: "It takes a sender's token. The same marker twice is one; another one of its id takes its place.",
+    body: &[json("SentMarker")],
+    answers: &[json("KeptMarker")],
+    errors: &[
+        Code::BadParameter,
+        Code::UnsupportedMediaType,
+        Code::TooLarge,
+        Code::DiskFull,
+    ],
+    ..OF_NOTES
+};
+
+pub(in crate::api) const GET_VIEWS: Operation = Operation {
+    path: "/api/v1/views",
+    id: "views",
+    summary: "Addresses of the page with names",
+    answers: &[json("Views")],
+    ..OF_NOTES
+};
+
+pub(in crate::api) const GET_VIEW: Operation = Operation {
+    path: "/api/v1/views/{name}",
+    id: "view",
+    summary: "The address of a name",
+    about: "`ETag` is what `If-Match` takes.",
+    answers: &[json("View")],
+    errors: &[Code::BadParameter, Code::NotFound],
+    ..OF_NOTES
+};
+
+pub(in crate::api) const PUT_VIEW: Operation = Operation {
+    method: "put",
+    path: "/api/v1/views/{name}",
+    id: "put_view",
+    summary: "Keeps an address under a name",
+    about: "With `If-Match` it takes the place of the one with this tag; otherwise it is a new one (201), and refused \
+            where there is one of its name.",
+    body: &[json("SentView")],
+    answers: &[json("View")],
+    errors: &[
+        Code::BadParameter,
+        Code::UnsupportedMediaType,
+        Code::Changed,
+        Code::TooLarge,
+        Code::DiskFull,
+    ],
+    ..OF_NOTES
+};
+
+pub(in crate::api) const DELETE_VIEW: Operation = Operation {
+    method: "delete",
+    path: "/api/v1/views/{name}",
+    id: "remove_view",
+    summary: "Forgets a name",
+    about: "With `If-Match` only where it has this tag.",
+    status: 204,
+    errors: &[Code::BadParameter, Code::NotFound, Code::Changed, Code::DiskFull],
+    ..OF_NOTES
+};
+
 /// What tells of the server.
 const OF_SERVER: Operation = Operation {
     errors: &[],
@@ -290,16 +416,24 @@ const OF_BROWSER: Operation = Operation {
 };
 
 /// The whole API.
-pub(super) const ALL: [Operation; 24] = [
+pub(super) const ALL: [Operation; 32] = [
     GET_LABELS,
     GET_LABEL_VALUES,
+    GET_SEARCH,
     GET_SERIES,
+    GET_FACETS,
     GET_FLAMEGRAPH,
     GET_DIFF,
     GET_TOP,
     GET_HEATMAP,
     GET_TIMELINE,
     POST_SQL,
+    GET_MARKERS,
+    POST_MARKERS,
+    GET_VIEWS,
+    GET_VIEW,
+    PUT_VIEW,
+    DELETE_VIEW,
     Operation {
         path: "/api/v1/nodes",
         id: "nodes",

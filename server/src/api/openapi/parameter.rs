@@ -4,7 +4,7 @@
 //! that stands in none of an endpoint's tables is refused.
 
 use crate::query::judge::Confidence;
-use crate::query::{MAX_SAMPLES, USUAL_ROWS};
+use crate::query::{MAX_SAMPLES, MAX_VALUES, MOST_FACETS, MOST_ROWS, USUAL_ROWS};
 
 /// Most rows of a table, and lines of a chart.
 const MAX_LIMIT: usize = 10_000;
@@ -27,6 +27,8 @@ pub(in crate::api) struct Parameter {
 pub(in crate::api) enum Takes {
     /// A name or text of its own kind, which `about` describes.
     Text,
+    /// Any text.
+    Word,
     /// A PromQL selector.
     Selector,
     Time,
@@ -47,6 +49,10 @@ pub(in crate::api) enum Takes {
     Words(&'static [&'static str]),
     /// A label's name, or one of these words.
     Label(&'static [&'static str]),
+    /// Names of labels with commas between, at most so many.
+    Labels {
+        most: usize,
+    },
     /// One frame, as `KIND,MODULE,FUNCTION`.
     Frame,
     /// Frames from the root on, with `;` between.
@@ -94,6 +100,39 @@ pub(in crate::api) const COMMON: Table = &[
         "The window's end, which does not belong to it. A window has at most 400 days.",
     ),
 ];
+
+/// The window of a word that is looked for.
+pub(in crate::api) const SEARCH: Table = &[
+    usual(
+        "type",
+        Takes::Text,
+        "cpu",
+        "The profile type whose threads are looked at.",
+    ),
+    usual("from", Takes::Time, "now-1h", "The window's start. Its days count."),
+    usual("until", Takes::Time, "now", "The window's end. Its days count."),
+    parameter("search", Takes::Word, "The word. Without one nothing is found."),
+    limit(50, 1_000, "Most hits. All of them are counted."),
+];
+
+/// Which values of a label.
+pub(in crate::api) const VALUES: Table = &[
+    parameter(
+        "search",
+        Takes::Word,
+        "Only values that have this word, whatever the case of its letters: the whole value first, then those that \
+         begin with it, those with a word that does, and those that have it anywhere.",
+    ),
+    limit(MAX_VALUES, MAX_VALUES, "Most values. All of them are counted."),
+];
+
+/// Which markers.
+pub(in crate::api) const MARKERS: Table = &[usual(
+    "kinds",
+    Takes::Words(&["all", "note", "version", "agent"]),
+    "all",
+    "Which markers: those that were sent, versions that came, agents that began, or all.",
+)];
 
 /// Side A of a difference.
 pub(in crate::api) const BASE: Table = &[
@@ -196,6 +235,13 @@ pub(in crate::api) const VIEW: Table = &[
     ),
 ];
 
+/// Rows of labels above the stacks.
+pub(in crate::api) const GROUP: Table = &[parameter(
+    "group",
+    Takes::Labels { most: MOST_ROWS },
+    "Labels whose values stand as rows above the stacks, outermost first, at most 4.",
+)];
+
 /// Which frames are looked for: by a pattern, a function, or a place.
 pub(in crate::api) const MATCH: Table = &[
     parameter(
@@ -229,6 +275,27 @@ pub(in crate::api) const SERIES: Table = &[
         "The length of a step, at most 5,000 of them. About 200 steps are made where it is not given.",
     ),
     limit(20, MAX_LIMIT, "Most lines; `other` sums the rest."),
+];
+
+pub(in crate::api) const FACETS: Table = &[
+    usual(
+        "by",
+        Takes::Labels { most: MOST_FACETS },
+        "service",
+        "The labels, at most 8, with commas between.",
+    ),
+    parameter(
+        "step",
+        Takes::Duration,
+        "The length of a step of the charts, as for a chart by itself.",
+    ),
+    limit(20, MAX_LIMIT, "Most lines of each chart, and rows of each table."),
+    usual(
+        "parts",
+        Takes::Words(&["both", "series", "top"]),
+        "both",
+        "What each label has: a chart, a table, or both.",
+    ),
 ];
 
 pub(in crate::api) const FLAMEGRAPH: Table = &[usual(

@@ -2,8 +2,8 @@
 
 use super::document::document;
 use super::operation::{ALL, Tag};
-use super::parameter::{INGEST, MATCH, Parameter, SERIES};
-use crate::query::{MAX_STEPS, MOST_PATH};
+use super::parameter::{FACETS, GROUP, INGEST, MATCH, Parameter, SERIES};
+use crate::query::{MAX_STEPS, MOST_FACETS, MOST_PATH, MOST_ROWS};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ fn the_texts_have_each_question_and_each_parameter() {
         include_str!("../../../docs/wire.md"),
     );
     for operation in &ALL {
-        if matches!(operation.tag, Tag::Questions | Tag::Server) {
+        if matches!(operation.tag, Tag::Questions | Tag::Notes | Tag::Server) {
             let head = format!("{} {}", operation.method.to_uppercase(), operation.path);
             assert!(api.contains(&head), "docs/api.md has no {head}");
         }
@@ -94,6 +94,8 @@ fn numbers_in_sentences_are_those_of_the_code() {
     for (sentence, number, grouped) in [
         (about(SERIES, "step"), MAX_STEPS, "5,000"),
         (about(MATCH, "match_path"), MOST_PATH, "1,024"),
+        (about(GROUP, "group"), MOST_ROWS, "4"),
+        (about(FACETS, "by"), MOST_FACETS, "8"),
     ] {
         assert_eq!(grouped.replace(',', ""), number.to_string());
         assert!(sentence.contains(grouped), "{sentence}");

@@ -40,7 +40,9 @@ const PIECE_BYTES: usize = 1024;
 pub enum Form {
     /// OTLP's.
     Protobuf,
+    /// OTLP's, as JSON.
     Json,
+    /// pprof, and what its client says beside it.
     Pprof(About),
 }
 
@@ -91,13 +93,19 @@ impl Default for IngestConfig {
 
 /// Counters since the start.
 #[derive(Debug, Default)]
-pub struct IngestCounters {
-    pub requests: AtomicU64,
-    pub body_bytes: AtomicU64,
-    pub plain_bytes: AtomicU64,
-    pub samples_rejected: AtomicU64,
-    pub requests_invalid: AtomicU64,
-    pub requests_busy: AtomicU64,
+pub(crate) struct IngestCounters {
+    /// Requests with profiles that were received.
+    pub(crate) requests: AtomicU64,
+    /// Bytes of these requests as they came.
+    pub(crate) body_bytes: AtomicU64,
+    /// Bytes of these requests after decompression.
+    pub(crate) plain_bytes: AtomicU64,
+    /// Samples that were left out, of requests that were taken in.
+    pub(crate) samples_rejected: AtomicU64,
+    /// Requests that were refused for good.
+    pub(crate) requests_invalid: AtomicU64,
+    /// Requests that were asked to come again.
+    pub(crate) requests_busy: AtomicU64,
 }
 
 /// What became of a request that was taken in.
@@ -107,6 +115,7 @@ pub struct Outcome {
     pub samples: i64,
     /// Batches that had been stored, or were pending, before.
     pub duplicates: usize,
+    /// Profiles of which samples were left out.
     pub rejected_profiles: i64,
     /// Samples that were left out, in those profiles.
     pub rejected_samples: u64,
@@ -158,13 +167,16 @@ pub struct Ingest {
     config: IngestConfig,
     receiving: Arc<Semaphore>,
     decoding: Arc<DecodeQueue<Decompressor>>,
-    pub senders: Arc<Senders>,
+    /// Who sends, and what was refused.
+    pub(crate) senders: Arc<Senders>,
     /// Whether the log has it that the clock may not be set yet.
     ahead_told: AtomicBool,
-    pub counters: IngestCounters,
+    /// What was taken in, and what was not.
+    pub(crate) counters: IngestCounters,
 }
 
 impl Ingest {
+    /// Takes in for a store, within these sizes.
     pub fn new(store: Arc<Store>, config: IngestConfig) -> Self {
         Self {
             store,

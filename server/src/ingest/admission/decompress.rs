@@ -7,8 +7,11 @@ use zstd::zstd_safe::{self, DCtx, ResetDirective};
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
+    /// Not at all.
     Identity,
+    /// As of RFC 1952.
     Gzip,
+    /// As of RFC 8878, with a window of at most 8 MiB.
     Zstd,
 }
 

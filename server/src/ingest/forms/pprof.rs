@@ -12,10 +12,13 @@ use std::collections::HashMap;
 /// What a client says of a profile beside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
+    /// Label `service`: pprof has no place for it.
     pub service: String,
+    /// Attributes of its resource, by their names in OTLP.
     pub attributes: Vec<(String, String)>,
     /// Nanoseconds since the Unix epoch, where the profile does not say it; 0 where nobody does.
     pub from_ns: u64,
+    /// End of the time that it is of; as `from_ns`.
     pub until_ns: u64,
     /// What frames are, by their language's name in OTLP; empty where that is not known.
     pub frame_type: &'static str,

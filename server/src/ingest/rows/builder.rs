@@ -5,7 +5,8 @@ use crate::ingest::error::IngestError;
 use crate::ingest::rows::frames::{Dictionary, Frame, Stack};
 use crate::ingest::rows::types::{SenderKind, TypeRow};
 use crate::ingest::wire::allocation::Room;
-use crate::store::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, SERIES_LABELS, Table, day, hour};
+use crate::label::SERIES_LABELS;
+use crate::store::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, Table, day, hour};
 use arrow::array::{
     ArrayRef, BooleanArray, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder,
     RecordBatch, StringArray, StringBuilder,

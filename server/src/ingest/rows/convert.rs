@@ -14,7 +14,8 @@ use crate::ingest::rows::types::{SenderKind, TypeRow};
 use crate::ingest::rows::values::{Bad, MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
 use crate::ingest::rows::window::TimeWindow;
 use crate::ingest::wire::allocation::Room;
-use crate::ingest::wire::message::{Layout, Profile, Request, Resource, Sample};
+use crate::ingest::wire::message::{Layout, Profile, Request, Resource, Sample, Value};
+use crate::label::attribute;
 use crate::profile_type::NANOSECONDS;
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
@@ -33,8 +34,11 @@ pub(crate) const MOST_HOURS: usize = 48;
 /// The rows of one batch.
 #[derive(Debug)]
 pub struct Part {
+    /// Which batch of which agent; none of other senders.
     pub id: Option<BatchId>,
+    /// What is to be stored.
     pub rows: Rows,
+    /// How many samples these are.
     pub samples: i64,
 }
 
@@ -484,6 +488,12 @@ impl<'a> Samples<'a> {
         let mut context = resource.labels.clone();
         for index in attributes {
             context.apply(self.dictionary.attribute(*index, ATTRIBUTE)?);
+        }
+        // Whatever tells no version by itself has that of its executable.
+        let text = |value: Value<'a>| if let Value::Text(text) = value { text } else { "" };
+        let others = context.others.iter().map(|(name, value)| (*name, text(*value)));
+        if let Some(version) = attribute::build_version(context.build_id, others) {
+            context.others.push((attribute::BUILD_ID, Value::Text(version)));
         }
         let bounded =
             lock(&self.known)

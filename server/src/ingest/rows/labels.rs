@@ -6,7 +6,7 @@
 use crate::ingest::rows::builder::Labels;
 use crate::ingest::rows::text::push_text;
 use crate::ingest::wire::message::Value;
-use crate::store::SERIES_LABELS;
+use crate::label::SERIES_LABELS;
 use foldhash::fast::RandomState;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -22,23 +22,26 @@ const LINES_NS: i64 = 60_000_000_000;
 
 /// How often a sender was refused something for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    pub count: u64,
-    pub last_ns: i64,
+pub(crate) struct Refusal {
+    /// How often since the server's start.
+    pub(crate) count: u64,
+    /// When the last time was, nanoseconds since the Unix epoch.
+    pub(crate) last_ns: i64,
     /// What it was told the last time.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// What is told of one sender.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sender {
-    pub last_ns: i64,
+pub(crate) struct Sender {
+    /// When it sent something last, nanoseconds since the Unix epoch.
+    pub(crate) last_ns: i64,
     /// Since the server's start.
-    pub samples: u64,
+    pub(crate) samples: u64,
     /// By reason, such as `bad_profile`.
-    pub refusals: BTreeMap<&'static str, Refusal>,
+    pub(crate) refusals: BTreeMap<&'static str, Refusal>,
     /// How often which bound of its labels was reached.
-    pub label_limits: BTreeMap<&'static str, u64>,
+    pub(crate) label_limits: BTreeMap<&'static str, u64>,
 }
 
 /// What is known of one sender.
@@ -145,7 +148,7 @@ impl Senders {
     }
 
     /// All, by name.
-    pub fn list(&self) -> BTreeMap<String, Sender> {
+    pub(crate) fn list(&self) -> BTreeMap<String, Sender> {
         let known = lock(&self.known);
         let told = |sender: &Known| Sender {
             label_limits: sender.seen.reached.clone(),

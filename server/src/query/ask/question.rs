@@ -11,7 +11,9 @@ use std::borrow::Cow;
 pub struct Question {
     /// Type of profile, such as `cpu`.
     pub profile: String,
+    /// Which samples.
     pub selector: Selector,
+    /// Of which time.
     pub window: Window,
     /// A time of the window whose samples do not count: the window is then the rest around it.
     pub except: Option<Window>,

@@ -23,6 +23,7 @@ impl Unit {
         Unit(name.into())
     }
 
+    /// As its sender calls it, such as `nanoseconds` or `bytes`.
     pub fn name(&self) -> &str {
         &self.0
     }

@@ -23,6 +23,7 @@ const MOST_COUNTED: u64 = 1 << 62;
 /// The values of a selection's samples.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Periods {
+    /// How many samples these are.
     pub samples: u64,
     /// The sum of all values, in nanoseconds of CPU time, or in the type's unit.
     pub value_ns: i64,

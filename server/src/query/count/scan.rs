@@ -104,35 +104,60 @@ pub(crate) enum PeriodsOf<'a> {
 }
 
 /// Selected rows of one row group.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Rows {
-    columns: Vec<Column>,
+    columns: Vec<Arc<Column>>,
     /// Where the column of periods would be, and what all of it is.
     one_period: Option<(usize, i64)>,
     /// None: one sample each.
-    counts: Option<Counts>,
+    counts: Option<Arc<Counts>>,
 }
 
 impl Rows {
     pub(crate) fn new(columns: Vec<Column>, counts: Option<Counts>) -> Rows {
         Rows {
-            columns,
+            columns: columns.into_iter().map(Arc::new).collect(),
             one_period: None,
-            counts,
+            counts: counts.map(Arc::new),
         }
     }
 
     fn column(&self, index: usize) -> Option<&Column> {
         match self.one_period {
             Some((at, _)) if index == at => None,
-            Some((at, _)) if index > at => self.columns.get(index - 1),
-            _ => self.columns.get(index),
+            Some((at, _)) if index > at => self.columns.get(index - 1).map(|column| &**column),
+            _ => self.columns.get(index).map(|column| &**column),
         }
     }
 
     /// How many samples each row stands for; none: one each.
     pub(crate) fn counts(&self) -> Option<&Counts> {
-        self.counts.as_ref()
+        self.counts.as_deref()
+    }
+
+    /// The columns at these places, of rows of which each was asked for.
+    pub(crate) fn at(&self, places: &[usize]) -> Rows {
+        Rows {
+            columns: places
+                .iter()
+                .filter_map(|place| self.columns.get(*place).cloned())
+                .collect(),
+            one_period: None,
+            counts: self.counts.clone(),
+        }
+    }
+
+    /// The first so many of the columns that were asked for, with other stacks in the place of the first one.
+    pub(crate) fn with_stacks(&self, stacks: CodedColumn, asked: usize) -> Rows {
+        let left_out = self.one_period.is_some_and(|(at, _)| at < asked);
+        let others = self.columns.iter().take(asked - usize::from(left_out)).skip(1);
+        Rows {
+            columns: std::iter::once(Arc::new(Column::Codes(stacks)))
+                .chain(others.cloned())
+                .collect(),
+            one_period: self.one_period,
+            counts: self.counts.clone(),
+        }
     }
 
     /// The rows that are kept.
@@ -146,11 +171,13 @@ impl Rows {
             Column::Numbers(numbers) => Column::Numbers(only(numbers, keep, count)),
         };
         Rows {
-            columns: self.columns.iter().map(kept).collect(),
+            columns: self.columns.iter().map(|column| Arc::new(kept(column))).collect(),
             one_period: self.one_period,
-            counts: self.counts.as_ref().map(|counts| Counts {
-                codes: counts.codes.only(keep, count),
-                of_code: counts.of_code.clone(),
+            counts: self.counts.as_ref().map(|counts| {
+                Arc::new(Counts {
+                    codes: counts.codes.only(keep, count),
+                    of_code: counts.of_code.clone(),
+                })
             }),
         }
     }
@@ -181,7 +208,7 @@ impl Rows {
 
     /// How many there are, in a form that says it: of a row group without columns none.
     pub(crate) fn len(&self) -> usize {
-        match self.columns.first() {
+        match self.columns.first().map(|column| &**column) {
             Some(Column::Codes(codes)) => codes.codes.len(),
             Some(Column::Numbers(numbers)) => numbers.len(),
             None => 0,

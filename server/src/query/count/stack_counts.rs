@@ -42,6 +42,19 @@ impl StackCounts {
         }
     }
 
+    /// Of each row whether it counts; none where all do.
+    pub(crate) fn counted(&self, rows: &Rows) -> Result<Option<Vec<bool>>, QueryError> {
+        if !self.plan.timed {
+            return Ok(None);
+        }
+        let (mut keep, mut count) = (vec![false; rows.len()], 0);
+        self.plan.each_cell(rows, |row, _| {
+            count += usize::from(!keep[row]);
+            keep[row] = true;
+        })?;
+        Ok((count < keep.len()).then_some(keep))
+    }
+
     /// Counts of the only window.
     pub(crate) fn weighed(self, unit: &Unit) -> WeightedCounts {
         self.sums.weighed(unit)

@@ -45,7 +45,7 @@ impl InSteps {
 /// Counts by stack, as [`Counted`] says.
 #[derive(Debug, Clone)]
 pub(crate) struct WeightedCounts {
-    /// Sorted; of two sides the same.
+    /// Sorted, or as they were put; of two sides the same.
     pub ids: Arc<Vec<i64>>,
     /// Counts of each stack.
     pub totals: Vec<u64>,
@@ -99,6 +99,14 @@ impl WeightedCounts {
             counted,
             periods,
         }
+    }
+
+    /// Puts stacks in another order.
+    pub(crate) fn reorder(&mut self, order: &[u32]) {
+        let at = |place: &u32| *place as usize;
+        self.totals = order.iter().map(|place| self.totals[at(place)]).collect();
+        self.ids = Arc::new(order.iter().map(|place| self.ids[at(place)]).collect());
+        self.slots = Arc::new(order.iter().map(|place| self.slots[at(place)]).collect());
     }
 
     /// How many slots there are: those of stacks, and some more.

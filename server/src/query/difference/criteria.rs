@@ -12,6 +12,7 @@ impl Confidence {
     /// Below, more than one discovery in five would be wrong; above [`Confidence::MOST`] the expansion of Student's t
     /// is no longer good.
     pub const LEAST: f64 = 0.8;
+    /// Above, the tail of Student's t is not computed well.
     pub const MOST: f64 = 0.999;
 
     /// `None` beyond [`Confidence::LEAST`] and [`Confidence::MOST`].
@@ -21,6 +22,7 @@ impl Confidence {
             .then_some(Confidence(level))
     }
 
+    /// In parts of 1, such as 0.95.
     pub fn level(self) -> f64 {
         self.0
     }
@@ -52,6 +54,7 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// As it stands in requests and answers.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Total => "total",
@@ -63,20 +66,27 @@ impl Measure {
 /// What is compared, and how it is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criteria {
+    /// What both sides are made comparable by.
     pub normalize: Normalize,
+    /// Which of a frame's samples are compared.
     pub measure: Measure,
+    /// How sure a change has to be.
     pub confidence: Confidence,
 }
 
 /// What both sides are made comparable by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Normalize {
+    /// Samples per observed time: of time, cores.
     Rate,
+    /// Parts of all samples of the side.
     Share,
+    /// Counts, of the time of the shorter side.
     Absolute,
 }
 
 impl Normalize {
+    /// As it stands in requests and answers.
     pub fn name(self) -> &'static str {
         match self {
             Normalize::Rate => "rate",

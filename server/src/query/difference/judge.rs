@@ -128,7 +128,9 @@ fn written_zeros(count: usize) -> Vec<f64> {
 pub enum State {
     /// Not shown to differ.
     Same,
+    /// More of it on side B.
     Grew,
+    /// Less of it on side B.
     Shrank,
     /// Grew from nothing.
     New,
@@ -140,6 +142,7 @@ impl State {
     /// In the order of the numbers that stand in answers.
     pub const ALL: [State; 5] = [State::Same, State::Grew, State::Shrank, State::New, State::Gone];
 
+    /// As it stands in answers.
     pub fn name(self) -> &'static str {
         match self {
             State::Same => "same",
@@ -154,13 +157,17 @@ impl State {
 /// The judgement on one item, in the unit of the normalisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestResult {
+    /// The value of side A.
     pub base_norm: f64,
+    /// The value of side B.
     pub norm: f64,
     /// `norm - base_norm`.
     pub delta: f64,
     /// Interval of `delta`, of the confidence that was asked for.
     pub low: f64,
+    /// The interval's upper end.
     pub high: f64,
+    /// What became of it.
     pub state: State,
     /// 0 for [`State::Same`], else in (0, 1]: the bound nearest to zero, as a share of the larger side.
     pub strength: f64,
@@ -217,9 +224,13 @@ impl Judgement {
 /// Counts of all items of both sides.
 #[derive(Debug, Clone, Copy)]
 pub struct Items<'a> {
+    /// Counts of side A, one an item.
     pub base: &'a [u64],
+    /// Counts of side B, in the same order.
     pub comparison: &'a [u64],
+    /// How side A's samples spread in time, of the same items.
     pub base_spread: &'a Spread,
+    /// How side B's do.
     pub spread: &'a Spread,
 }
 

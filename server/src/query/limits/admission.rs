@@ -69,6 +69,7 @@ impl Default for Limits {
 /// Runs queries within limits.
 #[derive(Debug)]
 pub struct Admission {
+    /// Bounds of time, memory and size.
     pub limits: Limits,
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -87,6 +88,7 @@ impl Limits {
 }
 
 impl Admission {
+    /// Within these limits; no query runs yet.
     pub fn new(limits: Limits) -> Admission {
         Admission {
             turns: Arc::new(Semaphore::new(limits.running)),

@@ -7,33 +7,70 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
 pub enum QueryError {
     /// A selector, a pattern or SQL that cannot be read.
     #[error("{message}")]
-    BadQuery { message: String, hint: String },
+    BadQuery {
+        /// What was wrong, and where.
+        message: String,
+        /// What is allowed.
+        hint: String,
+    },
     /// A time that cannot be read, or a window that is none.
     #[error("{message}")]
-    BadTime { message: String, hint: String },
+    BadTime {
+        /// What was wrong, and where.
+        message: String,
+        /// What is allowed.
+        hint: String,
+    },
     /// Any other parameter.
     #[error("{message}")]
-    BadParameter { message: String, hint: String },
+    BadParameter {
+        /// What was wrong, and where.
+        message: String,
+        /// What is allowed.
+        hint: String,
+    },
     /// The answer or what it needs would be larger than a limit.
     #[error("{message}")]
-    TooLarge { message: String, hint: String },
+    TooLarge {
+        /// What would be too large, and the limit.
+        message: String,
+        /// How to ask for less.
+        hint: String,
+    },
     /// More queries than may run and wait.
     #[error("{running} queries run and {waiting} wait: no more are taken")]
-    Overloaded { running: usize, waiting: usize },
+    Overloaded {
+        /// Queries that run now.
+        running: usize,
+        /// Queries that wait for their turn.
+        waiting: usize,
+    },
     /// It needs more memory than queries may take, or than others have left of it.
     #[error("{what} need {needed_mib} MiB; {used_mib} of {limit_mib} MiB that queries may take are in use")]
     NoMemory {
+        /// What needs memory, such as `names of stacks`.
         what: String,
+        /// How much of it that is, in MiB.
         needed_mib: usize,
+        /// What queries use now, in MiB.
         used_mib: usize,
+        /// What they may use, in MiB.
         limit_mib: usize,
     },
     /// It took longer than a query may.
     #[error("the query took longer than {seconds} s and was stopped")]
-    Timeout { seconds: u64 },
+    Timeout {
+        /// What a query may take, its wait included.
+        seconds: u64,
+    },
     /// Not the user's fault; the cause is for the log.
     #[error("the query failed inside the server: {what}")]
-    Internal { what: &'static str, cause: String },
+    Internal {
+        /// The step that failed.
+        what: &'static str,
+        /// Why, for the log alone.
+        cause: String,
+    },
 }
 
 impl QueryError {

@@ -12,9 +12,11 @@ const GRAINS_NS: [i64; 3] = [3_600_000_000_000, 60_000_000_000, 10_000_000_000];
 /// A window cut into steps, the last of which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
+    /// What is cut.
     pub window: Window,
     /// Nanoseconds; of steps that are cut by `grid` a mean.
     pub step_ns: i64,
+    /// How many there are, the last one included.
     pub count: usize,
     /// Steps that begin and end where a roll-up's do are of so many of those, some of one more than others.
     grid: Option<Grid>,

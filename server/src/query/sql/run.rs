@@ -30,6 +30,7 @@ const MAX_MESSAGE: usize = 600;
 pub struct Rows {
     /// Name and type of each column.
     pub columns: Vec<(String, String)>,
+    /// Values of each row, in the order of the columns.
     pub rows: Vec<Vec<Value>>,
     /// No row was cut off.
     pub complete: bool,

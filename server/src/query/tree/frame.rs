@@ -1,6 +1,7 @@
 //! Frames and stacks as queries see them, names ready to be shown. Does no I/O.
 
 use crate::query::limits::reservation::Reservation;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -9,18 +10,25 @@ use std::sync::Arc;
 pub enum Kind {
     /// The node above all stacks.
     Root,
+    /// The kernel, its modules or BPF.
     Kernel,
+    /// Compiled code of a file.
     Native,
+    /// A function that an interpreter runs.
     Interpreted,
+    /// Code that was made at run time.
     Jit,
+    /// Nothing is known of it, or it stands for frames that are missing.
     Unknown,
     /// Several nodes below the threshold of a view.
     Trimmed,
+    /// A value of a label above the stacks that have it: its module is the label's name.
+    Label,
 }
 
 impl Kind {
     /// In the order of the numbers that stand in answers.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Root,
         Kind::Kernel,
         Kind::Native,
@@ -28,8 +36,10 @@ impl Kind {
         Kind::Jit,
         Kind::Unknown,
         Kind::Trimmed,
+        Kind::Label,
     ];
 
+    /// As the `frames` table and answers call it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Root => "root",
@@ -39,6 +49,7 @@ impl Kind {
             Kind::Jit => "jit",
             Kind::Unknown => "unknown",
             Kind::Trimmed => "trimmed",
+            Kind::Label => "label",
         }
     }
 
@@ -61,6 +72,7 @@ pub struct Name {
     pub function: Arc<str>,
     /// Base name; empty when unknown.
     pub module: Arc<str>,
+    /// What kind of code it is of.
     pub kind: Kind,
 }
 
@@ -79,9 +91,11 @@ impl PartialOrd for Name {
 /// One frame of the dictionary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
+    /// What it is called in a tree.
     pub name: Name,
     /// The function's name is known.
     pub named: bool,
+    /// It was inlined into the next frame.
     pub inlined: bool,
     /// Source file; empty when unknown.
     pub file: Arc<str>,
@@ -127,6 +141,14 @@ impl Frame {
 }
 
 impl Name {
+    /// As text: a label's value that is empty says which label has none.
+    pub fn text(&self) -> Cow<'_, str> {
+        if self.kind == Kind::Label && self.function.is_empty() {
+            return Cow::Owned(format!("[no {}]", self.module));
+        }
+        Cow::Borrowed(&self.function)
+    }
+
     /// The frame stands for others that are missing there, as the agent sends it: `[cut]`, or `[… N frames]` for at
     /// least so many.
     pub fn is_mark(&self) -> bool {
@@ -148,7 +170,9 @@ fn base_name(module: &str) -> &str {
 /// The stacks that one query met, with the frames that they index.
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
+    /// The frames that stacks index, each once.
     pub frames: Vec<Arc<Frame>>,
+    /// One for each id that was asked for, in that order.
     pub stacks: Vec<Stack>,
     /// What all this takes.
     pub(crate) _held: Option<Arc<Reservation>>,

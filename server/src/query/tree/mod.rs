@@ -4,6 +4,7 @@
 
 pub(crate) mod calling_context;
 pub(crate) mod frame;
+pub(crate) mod label_rows;
 pub mod nodes;
 pub(crate) mod stack_cache;
 pub mod trim;

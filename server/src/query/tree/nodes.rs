@@ -24,6 +24,7 @@ pub const NONE: u32 = u32::MAX;
 /// Names, each once, and their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
+    /// In the order in which they were met, which need not be their own.
     pub list: Vec<Name>,
     /// Place of each name in the order of names.
     pub(crate) ranks: Vec<u32>,
@@ -64,7 +65,9 @@ pub struct Nodes {
 /// The shape of a tree. It may be shared by many answers: nodes without samples are then not part of this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
+    /// What the nodes' names index.
     pub names: Arc<Names>,
+    /// The nodes; some may be of other answers.
     pub nodes: Arc<Nodes>,
     /// Node at which each stack ends, [`NONE`] for a stack that was left out.
     pub leaf_of: Vec<u32>,
@@ -299,6 +302,7 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// Numbers the names of all frames, and makes ready to find the path of each stack.
     pub fn new(stacks: &Stacks, shape: &Shape) -> Paths {
         let (names, name_of_frame) = intern(&stacks.frames);
         let starts = shape

@@ -11,6 +11,7 @@ use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::small_tables::collect_rows;
 use crate::query::tree::calling_context::{CallingContextTree, Leaf};
+use crate::query::tree::label_rows::{self, LabelRows};
 use crate::query::tree::nodes::{Frame, Kind, Shape, Stack, Stacks, Tree};
 use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -70,12 +71,25 @@ pub(crate) struct Leaves {
     pub(crate) leaves: Vec<Leaf>,
     /// What is made of them takes so much.
     pub(crate) held: Arc<Reservation>,
+    /// What stands above them.
+    pub(crate) rows: Option<Arc<LabelRows>>,
+    /// Memory of each node of what is made of them.
+    node_bytes: usize,
 }
 
 impl Leaves {
     /// The tree of these stacks; see [`CallingContextTree::tree`].
     pub(crate) fn tree(&self, shape: &Shape, alone: bool) -> Tree {
         read(&self.trie).tree(&self.leaves, shape, alone)
+    }
+
+    /// The same with the rows of labels that stand above them.
+    pub(crate) fn labelled_tree(&self, shape: &Shape, alone: bool) -> Result<Tree, QueryError> {
+        let Some(rows) = &self.rows else {
+            return Ok(self.tree(shape, alone));
+        };
+        let (held, each) = (self.held.bytes(), self.node_bytes + label_rows::NODE_BYTES);
+        rows.above(&self.tree(shape, true), |nodes| self.held.resize(held + nodes * each))
     }
 }
 
@@ -197,7 +211,13 @@ impl StackCache {
         };
         let leaves = found.into_iter().filter_map(|leaf| leaf.or(unknown)).collect();
         let held = Arc::new(held);
-        Ok(Leaves { trie, leaves, held })
+        Ok(Leaves {
+            trie,
+            leaves,
+            held,
+            rows: None,
+            node_bytes,
+        })
     }
 
     /// The rows of these stacks, and the frames that the tree lacks of them. What is read takes what the account has.

@@ -4,14 +4,16 @@ use crate::hash::MixState;
 use crate::label::{Label, LabelTable};
 use crate::query::ask::question::Question;
 use crate::query::count::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
-use crate::query::count::scan::scan;
+use crate::query::count::scan::{Accumulator, scan};
 use crate::query::limits::error::QueryError;
+use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
-use crate::query::plan::scope::scope;
+use crate::query::plan::scope::{ResolvedSelector, scope};
 use crate::query::plan::small_tables::collect_rows;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::stack_cache::NO_TREE;
 use crate::query::views::engine::Engine;
+use crate::query::views::facets::each_of::EachOf;
 use crate::query::views::matching::{OnlyStacks, StackIds};
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray};
@@ -19,15 +21,13 @@ use arrow::datatypes::Int64Type;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What is wanted beside the counts of all samples.
-pub(crate) enum Extra {
-    None,
+/// Which samples are counted, and what is wanted beside their counts.
+#[derive(Default)]
+pub(crate) struct Extra {
+    /// Only samples of these stacks.
+    pub(crate) only: Option<Arc<StackIds>>,
     /// How whole each group's stacks are.
-    Quality,
-    /// Samples of these stacks alone.
-    Only(Arc<StackIds>),
-    /// The same, and how whole those stacks are.
-    OnlyQuality(Arc<StackIds>),
+    pub(crate) quality: bool,
 }
 
 /// Counts samples by the values of a label. Samples without a value are in the group with the empty name.
@@ -39,98 +39,110 @@ pub(crate) async fn by_label(
     steps: Steps,
     extra: Extra,
 ) -> Result<Grouped, QueryError> {
-    let ids = async || {
-        Ok::<_, QueryError>(Arc::new(
-            values_by_id(snapshot, &Days::of(question.window), label).await?,
-        ))
-    };
-    let (column, by) = match label.home() {
-        LabelTable::Samples => (label.column(), GroupBy::Text),
-        LabelTable::Processes => ("process_id", GroupBy::Id(ids().await?)),
-        LabelTable::Series => ("series_id", GroupBy::Id(ids().await?)),
-    };
-    let ask = Ask {
-        engine,
-        snapshot,
-        question,
-        steps,
-        extra,
-    };
-    ask.counted(column, by).await
+    let mut all = by_labels(engine, snapshot, question, &[label], steps, extra).await?;
+    Ok(all.swap_remove(0))
 }
 
-struct Ask<'a> {
-    engine: &'a Engine,
-    snapshot: &'a Snapshot,
-    question: &'a Question,
+/// The same by several labels, of rows that are read once: in the order of the labels.
+pub(crate) async fn by_labels(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: &Question,
+    labels: &[Label],
     steps: Steps,
     extra: Extra,
+) -> Result<Vec<Grouped>, QueryError> {
+    let days = Days::of(question.window);
+    let mut sources = Vec::with_capacity(labels.len());
+    for label in labels {
+        sources.push(source(snapshot, &days, *label).await?);
+    }
+    let selected = scope(snapshot, question).await?;
+    let limits = engine.limits();
+    let groups = || {
+        let of = |(column, by): &(&'static str, GroupBy)| {
+            GroupCounts::new(column, by.clone(), steps, limits.cells).without(question.except)
+        };
+        sources.iter().map(of)
+    };
+    if !extra.quality {
+        let new = || EachOf::new(groups());
+        let (counted, _) = scan_only(snapshot, question, &selected, extra.only, new).await?;
+        return Ok(counted.each.into_iter().map(GroupCounts::grouped).collect());
+    }
+    let new = || EachOf::new(groups().map(|groups| GroupStacks::new(groups.with_modes(), limits.stacks)));
+    let (counted, _held) = scan_only(snapshot, question, &selected, extra.only, new).await?;
+    let mut all = Vec::with_capacity(labels.len());
+    for of_label in counted.each {
+        let (mut grouped, stacks) = of_label.grouped();
+        if let Some(stacks) = stacks {
+            judge(engine, snapshot, &days, &mut grouped, &stacks).await?;
+        }
+        all.push(grouped);
+    }
+    Ok(all)
 }
 
-impl Ask<'_> {
-    async fn counted(&self, column: &'static str, by: GroupBy) -> Result<Grouped, QueryError> {
-        let (snapshot, question) = (self.snapshot, self.question);
-        let selected = scope(snapshot, question).await?;
-        let limits = self.engine.limits();
-        let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells).without(question.except);
-        match &self.extra {
-            Extra::None => return Ok(scan(snapshot, question, &selected, new).await?.0.grouped()),
-            Extra::Only(stacks) => {
-                let only = || OnlyStacks {
-                    counts: new(),
-                    stacks: stacks.clone(),
-                };
-                return Ok(scan(snapshot, question, &selected, only).await?.0.counts.grouped());
-            }
-            Extra::Quality | Extra::OnlyQuality(_) => {}
-        }
-        let new = || GroupStacks::new(new().with_modes(), limits.stacks);
-        let (counts, _held) = match &self.extra {
-            Extra::OnlyQuality(stacks) => {
-                let only = || OnlyStacks {
-                    counts: new(),
-                    stacks: stacks.clone(),
-                };
-                let (only, held) = scan(snapshot, question, &selected, only).await?;
-                (only.counts, held)
-            }
-            _ => scan(snapshot, question, &selected, new).await?,
-        };
-        let (mut grouped, stacks) = counts.grouped();
-        if let Some(stacks) = stacks {
-            self.judge(&mut grouped, &stacks).await?;
-        }
-        Ok(grouped)
-    }
+/// Scans for samples of some stacks alone, where there are such.
+async fn scan_only<C: Accumulator>(
+    snapshot: &Snapshot,
+    question: &Question,
+    selected: &ResolvedSelector,
+    only: Option<Arc<StackIds>>,
+    new: impl Fn() -> C,
+) -> Result<(C, Reservation), QueryError> {
+    let Some(stacks) = only else {
+        return scan(snapshot, question, selected, new).await;
+    };
+    let new = || OnlyStacks {
+        counts: new(),
+        stacks: stacks.clone(),
+    };
+    let (only, held) = scan(snapshot, question, selected, new).await?;
+    Ok((only.counts, held))
+}
 
-    /// Looks at each stack once, however many samples have it.
-    async fn judge(&self, grouped: &mut Grouped, stacks: &StackTimes) -> Result<(), QueryError> {
-        let mut index: HashMap<i64, usize, MixState> = HashMap::default();
-        let mut ids = Vec::new();
-        for (_, id) in stacks.keys() {
-            index.entry(*id).or_insert_with(|| {
-                ids.push(*id);
-                ids.len() - 1
-            });
-        }
-        let days = Days::of(self.question.window);
-        let dictionary = &self.engine.dictionary;
-        let found = dictionary.leaves(self.snapshot, &days, &ids, NO_TREE).await?;
-        for (_, group) in &mut grouped.groups {
-            group.quality = Some(Quality::default());
-        }
-        for ((group, id), ns) in stacks {
-            let Some(quality) = &mut grouped.groups[*group as usize].1.quality else {
-                continue;
-            };
-            let missing = found.leaves[index[id]].missing;
-            let add = |so: bool, sum: &mut i64| *sum = sum.saturating_add(if so { *ns } else { 0 });
-            add(missing.nothing(), &mut quality.complete_ns);
-            add(missing.root, &mut quality.cut_ns);
-            add(missing.name, &mut quality.unnamed_ns);
-        }
-        Ok(())
+/// The column that tells a label's value, and how.
+async fn source(snapshot: &Snapshot, days: &Days, label: Label) -> Result<(&'static str, GroupBy), QueryError> {
+    let ids = async || Ok::<_, QueryError>(GroupBy::Id(Arc::new(values_by_id(snapshot, days, label).await?)));
+    Ok(match label.home() {
+        LabelTable::Samples => (label.column(), GroupBy::Text),
+        LabelTable::Processes => ("process_id", ids().await?),
+        LabelTable::Series => ("series_id", ids().await?),
+    })
+}
+
+/// Looks at each stack once, however many samples have it.
+async fn judge(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    days: &Days,
+    grouped: &mut Grouped,
+    stacks: &StackTimes,
+) -> Result<(), QueryError> {
+    let mut index: HashMap<i64, usize, MixState> = HashMap::default();
+    let mut ids = Vec::new();
+    for (_, id) in stacks.keys() {
+        index.entry(*id).or_insert_with(|| {
+            ids.push(*id);
+            ids.len() - 1
+        });
     }
+    let found = engine.dictionary.leaves(snapshot, days, &ids, NO_TREE).await?;
+    for (_, group) in &mut grouped.groups {
+        group.quality = Some(Quality::default());
+    }
+    for ((group, id), ns) in stacks {
+        let Some(quality) = &mut grouped.groups[*group as usize].1.quality else {
+            continue;
+        };
+        let missing = found.leaves[index[id]].missing;
+        let add = |so: bool, sum: &mut i64| *sum = sum.saturating_add(if so { *ns } else { 0 });
+        add(missing.nothing(), &mut quality.complete_ns);
+        add(missing.root, &mut quality.cut_ns);
+        add(missing.name, &mut quality.unnamed_ns);
+    }
+    Ok(())
 }
 
 /// A label's value of each series, or of each process.

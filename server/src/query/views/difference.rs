@@ -4,7 +4,6 @@ use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::count::observed_time::{ObservedTime, observe_each};
 use crate::query::count::periods::Counted;
-use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::{InSteps, WeightedCounts};
 use crate::query::difference::chains::Chains;
@@ -18,11 +17,12 @@ use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::scope::scope;
 use crate::query::plan::sources::parts;
-use crate::query::tree::nodes::{NONE, Tree, add_up};
+use crate::query::tree::nodes::{NONE, Tree, add_up, picked};
 use crate::query::tree::stack_cache::{Leaves, TWO_TREES};
 use crate::query::tree::trim::Trimmed;
 use crate::query::views::engine::Engine;
-use crate::query::views::flamegraph::{Side, Summary, View, side, summarize};
+use crate::query::views::flamegraph::{Side, Summary, View, counted, grouping, side, summarize};
+use crate::query::views::grouping::Grouping;
 use crate::store::Snapshot;
 use std::sync::Arc;
 
@@ -39,15 +39,21 @@ const MOST_SUMS_BYTES: usize = 32 << 20;
 /// A union tree with both sides' counts and the judgement on every node.
 #[derive(Debug)]
 pub struct Difference {
+    /// What is compared, and how it is judged.
     pub criteria: Criteria,
     /// Side A, "before".
     pub base: Summary,
     /// Side B, "after".
     pub comparison: Summary,
+    /// The union of both sides' stacks.
     pub tree: Tree,
+    /// Samples of side A that end in each node.
     pub base_own: Vec<u64>,
+    /// Samples of side B that end in each node.
     pub own: Vec<u64>,
+    /// Samples of side A of each node and what is below it.
     pub base_totals: Vec<u64>,
+    /// Samples of side B of each node and what is below it.
     pub totals: Vec<u64>,
     /// Where it was asked for.
     pub trimmed: Option<Trimmed>,
@@ -91,17 +97,29 @@ pub(crate) async fn pair(
     snapshot: &Snapshot,
     base: Question,
     comparison: Question,
+    view: &View,
 ) -> Result<Pair, QueryError> {
     let days = Days::of(base.window).union(&Days::of(comparison.window));
+    let grouping = grouping(engine, snapshot, &days, view).await?;
+    let grouping = grouping.as_ref();
     let (base, comparison) = match common(&base, &comparison) {
-        Some(window) => together(engine, snapshot, [base, comparison], window).await?,
+        Some(window) => together(engine, snapshot, [base, comparison], window, grouping).await?,
         None => tokio::try_join!(
-            side(engine, snapshot, base, PARTS),
-            side(engine, snapshot, comparison, PARTS)
+            side(engine, snapshot, base, PARTS, grouping),
+            side(engine, snapshot, comparison, PARTS, grouping)
         )?,
     };
-    let (ids, slots) = union(&base.counts, &comparison.counts);
-    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, TWO_TREES).await?;
+    let (mut ids, mut slots) = union(&base.counts, &comparison.counts);
+    let mut rows = None;
+    if let Some(grouping) = grouping {
+        let order = grouping.in_order(&ids);
+        ids = picked(&ids, &order);
+        slots = slots.map(|slots| picked(&slots, &order));
+        let (stacks, above) = grouping.stacks(&ids);
+        (ids, rows) = (stacks, Some(Arc::new(above)));
+    }
+    let mut leaves = engine.dictionary.leaves(snapshot, &days, &ids, TWO_TREES).await?;
+    leaves.rows = rows;
     Ok(Pair {
         base,
         comparison,
@@ -130,6 +148,7 @@ async fn together(
     snapshot: &Snapshot,
     questions: [Question; 2],
     window: Window,
+    grouping: Option<&Grouping>,
 ) -> Result<(Side, Side), QueryError> {
     let [base, comparison] = questions;
     let both_sides = Question {
@@ -148,7 +167,7 @@ async fn together(
     ];
     let new = || StackCounts::of_two(windows, limit);
     let ((counts, held), [base_exposure, exposure]) = tokio::try_join!(
-        scan(snapshot, &both_sides, &selected, new),
+        counted(snapshot, &both_sides, &selected, new, grouping),
         observe_each(snapshot, observed),
     )?;
     let units = [kinds.0.unit, kinds.1.unit];
@@ -392,14 +411,14 @@ pub async fn difference(
     criteria: Criteria,
     view: View,
 ) -> Result<Difference, QueryError> {
-    let pair = pair(engine, snapshot, base, comparison).await?;
+    let pair = pair(engine, snapshot, base, comparison, &view).await?;
     let shown = Reservation::new(snapshot, "nodes that a difference shows");
     blocking(move || build(&pair, criteria, &view, shown)).await?
 }
 
 /// `shown`: takes what is made of the nodes that are shown.
 fn build(pair: &Pair, criteria: Criteria, view: &View, shown: Reservation) -> Result<Difference, QueryError> {
-    let mut tree = pair.leaves.tree(&view.shape, view.sorted);
+    let mut tree = pair.leaves.labelled_tree(&view.shape, view.sorted)?;
     if view.sorted {
         tree.sort();
     }

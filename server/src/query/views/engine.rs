@@ -9,6 +9,7 @@ use std::future::Future;
 /// Runs queries within limits, and keeps the dictionary entries that they share.
 #[derive(Debug)]
 pub struct Engine {
+    /// Lets queries run, or wait for their turn.
     pub admission: Admission,
     pub(crate) dictionary: StackCache,
     pub(crate) types: Types,
@@ -21,6 +22,7 @@ impl Default for Engine {
 }
 
 impl Engine {
+    /// Within these limits; nothing is kept yet, and no query runs.
     pub fn new(limits: Limits) -> Engine {
         Engine {
             dictionary: StackCache::new(limits.dictionary_bytes),
@@ -29,6 +31,7 @@ impl Engine {
         }
     }
 
+    /// Bounds of time, memory and size.
     pub fn limits(&self) -> &Limits {
         &self.admission.limits
     }

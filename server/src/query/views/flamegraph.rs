@@ -1,5 +1,6 @@
 //! One window to one tree.
 
+use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::count::observed_time::{ObservedTime, observe};
 use crate::query::count::periods::{Counted, Periods};
@@ -10,12 +11,14 @@ use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
 use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
-use crate::query::plan::scope::scope;
+use crate::query::plan::scope::{ResolvedSelector, scope};
 use crate::query::plan::sources::parts;
 use crate::query::plan::steps::Steps;
+use crate::query::tree::label_rows::LabelRows;
 use crate::query::tree::nodes::{NONE, Shape, Stacks, Tree};
 use crate::query::tree::stack_cache::{Leaves, ONE_TREE};
 use crate::query::views::engine::Engine;
+use crate::query::views::grouping::{GroupedStacks, Grouping};
 use crate::query::views::matching::FrameMatch;
 use crate::store::Snapshot;
 use std::sync::Arc;
@@ -23,9 +26,12 @@ use std::sync::Arc;
 /// How a tree is looked at.
 #[derive(Debug, Default)]
 pub struct View {
+    /// How the stacks become a tree.
     pub shape: Shape,
     /// Samples with such a frame are counted.
     pub matching: Option<FrameMatch>,
+    /// Labels whose values stand above the stacks, outermost first.
+    pub group: Vec<Label>,
     /// Nodes are wanted in pre-order, siblings by name.
     pub sorted: bool,
     /// Whole stacks are wanted too.
@@ -47,6 +53,7 @@ pub(crate) struct Side {
 /// What a side's tree says about itself.
 #[derive(Debug, Clone)]
 pub struct Summary {
+    /// The question that was answered.
     pub question: Question,
     /// Counts in the tree, as everything that is called samples here.
     pub samples: u64,
@@ -54,6 +61,7 @@ pub struct Summary {
     pub counted: Counted,
     /// Of the side's samples, those outside the tree included.
     pub periods: Periods,
+    /// Observed time, and what is known of gaps and losses.
     pub exposure: ObservedTime,
     /// Samples whose stack is whole and has all its names.
     pub complete_samples: u64,
@@ -99,18 +107,23 @@ impl Summary {
 pub struct Matching {
     /// What was looked for, as it was given.
     pub pattern: String,
+    /// How much of the tree matches, in its counts.
     pub samples: u64,
 }
 
 /// A tree with its counts.
 #[derive(Debug)]
 pub struct Flamegraph {
+    /// What the tree says about itself.
     pub summary: Summary,
     /// How the stacks became the tree.
     pub shape: Shape,
     /// Where they are wanted.
     pub stacks: Stacks,
+    /// Nodes of the samples' stacks, which the counts below are of.
     pub tree: Tree,
+    /// The rows above the stacks, where some were asked for.
+    pub rows: Option<Arc<LabelRows>>,
     /// Samples of each stack.
     pub stack_samples: Vec<u64>,
     /// Samples that end in each node.
@@ -127,6 +140,7 @@ pub(crate) async fn side(
     snapshot: &Snapshot,
     question: Question,
     count: usize,
+    grouping: Option<&Grouping>,
 ) -> Result<Side, QueryError> {
     let steps = if count == 1 {
         Steps::one(question.window)
@@ -136,12 +150,9 @@ pub(crate) async fn side(
     let selected = scope(snapshot, &question).await?;
     let kind = engine.kind(snapshot, &question).await?;
     let limit = engine.limits().stacks;
+    let new = || StackCounts::new(steps, question.except, limit);
     let ((counts, held), exposure) = tokio::try_join!(
-        scan(snapshot, &question, &selected, || StackCounts::new(
-            steps,
-            question.except,
-            limit
-        )),
+        counted(snapshot, &question, &selected, new, grouping),
         observe(snapshot, &question, steps, kind.marked),
     )?;
     let counts = counts.weighed(&kind.unit);
@@ -154,6 +165,41 @@ pub(crate) async fn side(
     })
 }
 
+/// Counts by stack, or by group and stack.
+pub(crate) async fn counted(
+    snapshot: &Snapshot,
+    question: &Question,
+    selected: &ResolvedSelector,
+    new: impl Fn() -> StackCounts,
+    grouping: Option<&Grouping>,
+) -> Result<(StackCounts, Reservation), QueryError> {
+    match grouping {
+        None => scan(snapshot, question, selected, new).await,
+        Some(grouping) => {
+            let (grouped, held) = scan(snapshot, question, selected, || {
+                GroupedStacks::new(new(), grouping.clone())
+            })
+            .await?;
+            Ok((grouped.counts, held))
+        }
+    }
+}
+
+/// The groups that a view asks for.
+pub(crate) async fn grouping(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    days: &Days,
+    view: &View,
+) -> Result<Option<Grouping>, QueryError> {
+    match &view.group[..] {
+        [] => Ok(None),
+        labels => Grouping::new(snapshot, days, labels, engine.limits().stacks)
+            .await
+            .map(Some),
+    }
+}
+
 /// Answers with the tree of one window.
 pub async fn flamegraph(
     engine: &Engine,
@@ -162,21 +208,28 @@ pub async fn flamegraph(
     view: View,
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
-    let side = side(engine, snapshot, question, 1).await?;
-    let leaves = engine
-        .dictionary
-        .leaves(snapshot, &days, &side.counts.ids, ONE_TREE)
-        .await?;
+    let grouping = grouping(engine, snapshot, &days, &view).await?;
+    let mut side = side(engine, snapshot, question, 1, grouping.as_ref()).await?;
+    let (ids, rows) = match &grouping {
+        None => (side.counts.ids.clone(), None),
+        Some(grouping) => {
+            side.counts.reorder(&grouping.in_order(&side.counts.ids));
+            let (stacks, rows) = grouping.stacks(&side.counts.ids);
+            (Arc::new(stacks), Some(Arc::new(rows)))
+        }
+    };
+    let mut leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
+    leaves.rows = rows;
     let stacks = if view.stacks {
-        engine.dictionary.stacks(snapshot, &days, &side.counts.ids).await?
+        engine.dictionary.stacks(snapshot, &days, &ids).await?
     } else {
         Stacks::default()
     };
-    blocking(move || build(&side, &leaves, stacks, view)).await
+    blocking(move || build(&side, &leaves, stacks, view)).await?
 }
 
-pub(crate) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) -> Flamegraph {
-    let mut tree = leaves.tree(&view.shape, view.sorted);
+pub(crate) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) -> Result<Flamegraph, QueryError> {
+    let mut tree = leaves.labelled_tree(&view.shape, view.sorted)?;
     if view.sorted {
         tree.sort();
     }
@@ -184,16 +237,17 @@ pub(crate) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) ->
     let own = tree.own_counts(stack_samples.iter().copied());
     let totals = tree.totals(&own);
     let summary = summarize(side, leaves, &tree, &own, &stack_samples, &view);
-    Flamegraph {
+    Ok(Flamegraph {
         summary,
         shape: view.shape,
         stacks,
+        rows: leaves.rows.clone(),
         tree,
         stack_samples,
         own,
         totals,
         _held: leaves.held.clone(),
-    }
+    })
 }
 
 /// `own` and `stack_samples` are those of the side.

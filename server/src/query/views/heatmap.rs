@@ -24,6 +24,7 @@ const MAX_CELLS: usize = 1_000_000;
 pub struct Grid {
     /// Columns; the last one may reach beyond the window.
     pub columns: Steps,
+    /// Rows of a column, equal parts of its time.
     pub rows: usize,
 }
 
@@ -40,12 +41,17 @@ impl Grid {
 /// The answer.
 #[derive(Debug)]
 pub struct Heatmap {
+    /// The question that was answered.
     pub question: Question,
+    /// Columns and rows.
     pub grid: Grid,
     /// Counts of each cell.
     pub cells: Vec<u64>,
+    /// The sum of all cells.
     pub samples: u64,
+    /// What a count is.
     pub counted: Counted,
+    /// Observed time, and what is known of gaps and losses.
     pub exposure: ObservedTime,
 }
 

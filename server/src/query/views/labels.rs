@@ -8,31 +8,37 @@ use crate::query::plan::small_tables::collect_rows;
 use crate::query::plan::steps::Steps;
 use crate::query::views::by_label::{Extra, by_label};
 use crate::query::views::engine::Engine;
+use crate::query::views::words::rank::{Rank, Word};
 use crate::store::Snapshot;
 use arrow::array::AsArray;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 /// Most values that are listed.
-pub(crate) const MAX_VALUES: usize = 10_000;
+pub const MAX_VALUES: usize = 10_000;
 
 /// Most attributes whose names are listed.
 const MAX_NAMES: usize = 300;
 
-/// The values that a label has in the selected samples, sorted.
+/// The values that a label has in the selected samples: sorted, or where a word was looked for the best first.
 #[derive(Debug)]
 pub struct Values {
+    /// Numbers before all others.
     pub values: Vec<String>,
+    /// How many there are.
+    pub count: usize,
     /// No value was cut off.
     pub complete: bool,
 }
 
-/// Lists a label's values. Labels of series are answered from the series of the window's days, without reading samples.
+/// Lists a label's values, with `word` those that have it, the best first, and of either the first `limit`. Labels of
+/// series are answered from the series of the window's days, without reading samples.
 pub async fn label_values(
     engine: &Engine,
     snapshot: &Snapshot,
     question: &Question,
     label: Label,
+    (word, limit): (Option<&str>, usize),
 ) -> Result<Values, QueryError> {
     let only_series = question
         .selector
@@ -48,7 +54,7 @@ pub async fn label_values(
             question,
             label,
             Steps::one(question.window),
-            Extra::None,
+            Extra::default(),
         )
         .await?;
         let names = grouped.groups.into_iter().map(|(name, _)| name.to_string());
@@ -57,9 +63,19 @@ pub async fn label_values(
     values.retain(|value| !value.is_empty());
     // Numbers in the order of numbers, before all others.
     values.sort_by_cached_key(|value| (value.parse().unwrap_or(i64::MAX), value.clone()));
-    let complete = values.len() <= MAX_VALUES;
-    values.truncate(MAX_VALUES);
-    Ok(Values { values, complete })
+    if let Some(word) = word.and_then(Word::new) {
+        let ranked = values.into_iter().filter_map(|value| Some((word.rank(&value)?, value)));
+        let mut ranked: Vec<(Rank, String)> = ranked.collect();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        values = ranked.into_iter().map(|(_, value)| value).collect();
+    }
+    let count = values.len();
+    values.truncate(limit);
+    Ok(Values {
+        complete: values.len() == count,
+        values,
+        count,
+    })
 }
 
 /// The names of all labels: the fixed ones, and attributes that series of the window's days have, with their short

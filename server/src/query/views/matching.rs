@@ -57,7 +57,9 @@ impl FrameMatch {
     /// For each node whether it or a node above it is looked for: a sample is then counted once.
     pub(crate) fn reached(&self, tree: &Tree) -> Vec<bool> {
         match self {
-            FrameMatch::Pattern(pattern) => tree.reached(|name| pattern.is_match(&name.function)),
+            FrameMatch::Pattern(pattern) => {
+                tree.reached(|name| name.kind != Kind::Label && pattern.is_match(&name.function))
+            }
             FrameMatch::Frame(frame) => tree.reached(|name| name == frame),
             FrameMatch::Path(path) => reached_by(tree, path),
         }
@@ -82,10 +84,13 @@ fn reached_by(tree: &Tree, path: &[Name]) -> Vec<bool> {
     }
     for node in 1..tree.len() {
         let above = along[tree.nodes.parent[node] as usize];
+        let name = &tree.names.list[tree.nodes.name[node] as usize];
         along[node] = match above.checked_sub(1).map(|at| path.get(at)) {
+            // Rows of labels stand above the frames of a stack, and are none.
+            _ if name.kind == Kind::Label => above,
             // All of the path lies above it.
             Some(None) => above,
-            Some(Some(name)) if *name == tree.names.list[tree.nodes.name[node] as usize] => above + 1,
+            Some(Some(wanted)) if wanted == name => above + 1,
             _ => 0,
         };
     }
@@ -133,7 +138,7 @@ fn name_of(parts: Vec<String>) -> Result<Name, String> {
     let [kind, module, function] =
         <[String; 3]>::try_from(parts).map_err(|_| "a frame is KIND,MODULE,FUNCTION".to_owned())?;
     let known = Kind::ALL.into_iter().find(|one| one.name() == kind);
-    match known.filter(|kind| !matches!(kind, Kind::Root | Kind::Trimmed)) {
+    match known.filter(|kind| !matches!(kind, Kind::Root | Kind::Trimmed | Kind::Label)) {
         Some(kind) => Ok(Name {
             function: function.into(),
             module: module.into(),

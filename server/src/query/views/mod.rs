@@ -3,9 +3,12 @@
 //! In: an engine, a snapshot and a question. Out: the answer as values, which `render` writes.
 
 pub(crate) mod by_label;
+pub(crate) mod changes;
 pub(crate) mod difference;
 pub(crate) mod engine;
+pub(crate) mod facets;
 pub(crate) mod flamegraph;
+pub(crate) mod grouping;
 pub(crate) mod heatmap;
 pub(crate) mod labels;
 pub(crate) mod matching;
@@ -15,3 +18,4 @@ pub(crate) mod state;
 pub(crate) mod timeline;
 pub(crate) mod top;
 pub(crate) mod type_table;
+pub(crate) mod words;

@@ -32,6 +32,7 @@ pub(crate) struct Kind {
 /// A type as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileType {
+    /// As senders call it, such as `cpu`.
     pub name: String,
     /// The one that answers are of, unless another is asked for.
     pub unit: Unit,

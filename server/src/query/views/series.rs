@@ -4,7 +4,7 @@ use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
-use crate::query::count::group_counts::{Group, Grouped};
+use crate::query::count::group_counts::Group;
 use crate::query::count::observed_time::{ObservedTime, observe};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::steps::Steps;
@@ -27,10 +27,12 @@ const ROUND_S: [i64; 16] = [
 /// One line of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
+    /// The label's value; empty for samples without one.
     pub value: Arc<str>,
     /// CPU seconds, or what is no time in its unit, per observed second in each step, summed over nodes; `None` where
     /// nobody covered the step.
     pub rates: Vec<Option<f64>>,
+    /// Its samples, of the whole window.
     pub samples: u64,
     /// Nanoseconds, or the type's unit.
     pub total: i64,
@@ -39,10 +41,15 @@ pub struct Line {
 /// The chart.
 #[derive(Debug)]
 pub struct Series {
+    /// The question that was answered.
     pub question: Question,
+    /// The label whose values the lines are.
     pub by: Label,
+    /// The steps of each line.
     pub steps: Steps,
+    /// The unit of the values.
     pub unit: Unit,
+    /// Samples of senders that keep no account of what they observe are among these.
     pub other_senders: bool,
     /// Observed share of each step.
     pub covered: Vec<f64>,
@@ -71,7 +78,9 @@ pub fn usual_step(window: Window) -> i64 {
 /// How a chart is drawn.
 #[derive(Debug)]
 pub struct Chart {
+    /// The label whose values the lines are.
     pub by: Label,
+    /// Into which the window is cut.
     pub steps: Steps,
     /// Most lines.
     pub limit: usize,
@@ -86,28 +95,40 @@ pub async fn series(
     question: Question,
     chart: Chart,
 ) -> Result<Series, QueryError> {
-    let Chart {
-        by,
-        steps,
-        limit,
-        matching,
-    } = chart;
-    let matched = match matching {
+    let matched = match chart.matching {
         Some(wanted) => Some(matching_stacks(engine, snapshot, &question, wanted).await?),
         None => None,
     };
+    let (by, steps) = (chart.by, chart.steps);
     let kind = engine.kind(snapshot, &question).await?;
-    let extra = matched
-        .as_ref()
-        .map_or(Extra::None, |matched| Extra::Only(matched.stacks.clone()));
+    let extra = Extra {
+        only: matched.as_ref().map(|matched| matched.stacks.clone()),
+        quality: false,
+    };
     let (groups, exposure) = tokio::try_join!(
         by_label(engine, snapshot, &question, by, steps, extra),
         observe(snapshot, &question, steps, kind.marked),
     )?;
-    let Grouped { mut groups, periods } = groups;
     // What was watched does not depend on the function.
-    let samples = matched.map_or(periods.samples, |matched| matched.samples);
+    let samples = matched.map_or(groups.periods.samples, |matched| matched.samples);
     let exposure = exposure.with_samples(samples, steps);
+    Ok(chart_of(
+        question,
+        (by, steps, chart.limit),
+        groups.groups,
+        &exposure,
+        kind.unit,
+    ))
+}
+
+/// A line for each of the busiest groups, of what was observed with their samples.
+pub(crate) fn chart_of(
+    question: Question,
+    (by, steps, limit): (Label, Steps, usize),
+    mut groups: Vec<(Arc<str>, Group)>,
+    exposure: &ObservedTime,
+    unit: Unit,
+) -> Series {
     groups.sort_by(|(a_name, a), (b_name, b)| (b.value_ns, b.samples, a_name).cmp(&(a.value_ns, a.samples, b_name)));
     let rest = groups.split_off(limit.min(groups.len()));
     let share = |seconds: &[f64]| -> Vec<f64> {
@@ -125,7 +146,7 @@ pub async fn series(
         let rate = |(value, observed): (&f64, &f64)| (*observed > 0.0 && exposure.nodes > 0).then(|| value / observed);
         values.iter().zip(&exposure.accounted_s).map(rate).collect()
     };
-    let rate_of = |name, group: &Group| line(name, group, &exposure, &kind.unit);
+    let rate_of = |name, group: &Group| line(name, group, exposure, &unit);
     let other = (!rest.is_empty()).then(|| {
         let mut sum = Group {
             steps_ns: vec![0; steps.count],
@@ -141,7 +162,7 @@ pub async fn series(
         }
         (rest.len(), rate_of("".into(), &sum))
     });
-    Ok(Series {
+    Series {
         by,
         steps,
         other_senders: exposure.other_senders,
@@ -152,8 +173,8 @@ pub async fn series(
         lines: groups.into_iter().map(|(name, group)| rate_of(name, &group)).collect(),
         other,
         question,
-        unit: kind.unit,
-    })
+        unit,
+    }
 }
 
 fn line(value: Arc<str>, group: &Group, exposure: &ObservedTime, unit: &Unit) -> Line {

@@ -42,13 +42,21 @@ pub struct Lane {
 /// One sample.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimedSample {
+    /// Nanoseconds since the Unix epoch.
     pub ts_ns: i64,
+    /// Where it was taken.
     pub lane: Lane,
+    /// Thread id; none where the sender does not say.
     pub tid: Option<i64>,
+    /// Key of its stack in `stacks`.
     pub stack_id: i64,
+    /// Key of its labels in `series`.
     pub series_id: i64,
+    /// Key of its process in `processes`.
     pub process_id: i64,
+    /// Name of the thread.
     pub thread: Arc<str>,
+    /// `user` or `kernel`.
     pub mode: Arc<str>,
     /// CPU time that it stands for, in nanoseconds.
     pub value_ns: i64,
@@ -57,7 +65,9 @@ pub struct TimedSample {
 /// Samples in the order of time.
 #[derive(Debug)]
 pub struct Timeline {
+    /// The question that was answered.
     pub question: Question,
+    /// The samples; all other columns are in the same order.
     pub moments: Vec<TimedSample>,
     /// Of each sample.
     pub services: Vec<Arc<str>>,
@@ -403,7 +413,7 @@ pub async fn before(
         exposure,
         _held: Arc::new(held),
     };
-    blocking(move || build(&side, &leaves, Stacks::default(), view)).await
+    blocking(move || build(&side, &leaves, Stacks::default(), view)).await?
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::label::Label;
 use crate::query::ask::question::Question;
+use crate::query::ask::unit::Unit;
 use crate::query::count::group_counts::{Group, Grouped};
 use crate::query::count::observed_time::{ObservedTime, observe, observe_each};
 use crate::query::count::periods::Counted;
@@ -24,13 +25,16 @@ use std::sync::Arc;
 /// What rows are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
+    /// A row is a function, in whatever stack.
     Function,
+    /// A row is a value of this label.
     Label(Label),
 }
 
 /// One row; of a difference, the counts are those of side B.
 #[derive(Debug, Clone)]
 pub struct Row {
+    /// The function, or the label's value: empty for samples without one.
     pub name: Arc<str>,
     /// Of functions: base name of the module and kind.
     pub frame: Option<(Arc<str>, Kind)>,
@@ -75,6 +79,7 @@ impl Shares {
 /// One side as a whole.
 #[derive(Debug, Clone)]
 pub struct Whole {
+    /// All counts of the side.
     pub samples: u64,
     /// What a count is.
     pub counted: Counted,
@@ -114,6 +119,7 @@ impl Whole {
 /// The table.
 #[derive(Debug)]
 pub struct Top {
+    /// Functions, or values of a label.
     pub by: By,
     /// The window, or side B.
     pub whole: Whole,
@@ -145,20 +151,25 @@ pub async fn top(
     limit: usize,
     matching: Option<FrameMatch>,
 ) -> Result<Top, QueryError> {
-    let (whole, mut rows) = match by {
+    let (whole, rows) = match by {
         By::Function => functions(engine, snapshot, question, matching).await?,
         By::Label(label) => labels(engine, snapshot, question, label, matching).await?,
     };
+    Ok(ranked(by, whole, rows, limit))
+}
+
+/// The largest rows.
+pub(crate) fn ranked(by: By, whole: Whole, mut rows: Vec<Row>, limit: usize) -> Top {
     rows.sort_by(|a, b| (b.own, b.total, &a.name).cmp(&(a.own, a.total, &b.name)));
     let complete = rows.len() <= limit;
     rows.truncate(limit);
-    Ok(Top {
+    Top {
         by,
         whole,
         base: None,
         rows,
         complete,
-    })
+    }
 }
 
 async fn functions(
@@ -221,19 +232,25 @@ async fn labels(
         Some(wanted) => Some(matching_stacks(engine, snapshot, &question, wanted).await?),
         None => None,
     };
-    let extra = matched
-        .as_ref()
-        .map_or(Extra::Quality, |matched| Extra::OnlyQuality(matched.stacks.clone()));
+    let extra = Extra {
+        only: matched.as_ref().map(|matched| matched.stacks.clone()),
+        quality: true,
+    };
     let (grouped, exposure) = tokio::try_join!(
         by_label(engine, snapshot, &question, label, steps, extra),
         observe(snapshot, &question, steps, kind.marked),
     )?;
-    let Grouped { mut groups, periods } = grouped;
     // What was watched does not depend on the frame.
-    let samples = matched.map_or(periods.samples, |matched| matched.samples);
+    let samples = matched.map_or(grouped.periods.samples, |matched| matched.samples);
     let exposure = exposure.with_samples(samples, steps);
+    Ok(rows_of(grouped, &exposure, &kind.unit))
+}
+
+/// A row for each group, of what was observed with their samples.
+pub(crate) fn rows_of(grouped: Grouped, exposure: &ObservedTime, unit: &Unit) -> (Whole, Vec<Row>) {
+    let Grouped { mut groups, periods } = grouped;
     groups.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let counted = Counted::of(&periods, &kind.unit);
+    let counted = Counted::of(&periods, unit);
     let counts = weighed(groups.iter().map(|(_, group)| group), &counted);
     let row = |((name, group), count): ((Arc<str>, Group), u64)| Row {
         name,
@@ -243,10 +260,10 @@ async fn labels(
         shares: Some(Shares::of(&group)),
         change: None,
     };
-    Ok((
-        Whole::new(counts.iter().sum(), &counted, &exposure),
+    (
+        Whole::new(counts.iter().sum(), &counted, exposure),
         groups.into_iter().zip(counts).map(row).collect(),
-    ))
+    )
 }
 
 /// Counts of groups.
@@ -274,7 +291,7 @@ pub async fn top_difference(
 ) -> Result<Top, QueryError> {
     let mut top = match by {
         By::Function => {
-            let pair = pair(engine, snapshot, base, comparison).await?;
+            let pair = pair(engine, snapshot, base, comparison, &View::default()).await?;
             blocking(move || functions_difference(&pair, criteria)).await?
         }
         By::Label(label) => labels_difference(engine, snapshot, base, comparison, criteria, label).await?,
@@ -383,9 +400,13 @@ async fn labels_difference(
         (&base, steps[0], kinds.0.marked),
         (&comparison, steps[1], kinds.1.marked),
     ];
+    let with_quality = Extra {
+        only: None,
+        quality: true,
+    };
     let (groups_a, groups_b, [exposure_a, exposure_b]) = tokio::try_join!(
-        by_label(engine, snapshot, &base, label, steps[0], Extra::None),
-        by_label(engine, snapshot, &comparison, label, steps[1], Extra::Quality),
+        by_label(engine, snapshot, &base, label, steps[0], Extra::default()),
+        by_label(engine, snapshot, &comparison, label, steps[1], with_quality),
         observe_each(snapshot, observed),
     )?;
     let mut both: BTreeMap<Arc<str>, [Group; 2]> = BTreeMap::new();

@@ -33,6 +33,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 pub struct FreshSample {
     /// Nanoseconds since the Unix epoch.
     pub ts_ns: i64,
+    /// In the unit of its type.
     pub value: i64,
     /// Of [`Common::add_origin`].
     pub origin: u32,
@@ -42,6 +43,7 @@ pub struct FreshSample {
     pub cpu: i32,
     /// The profile type: of [`Common::add_type`].
     pub kind: u16,
+    /// The leaf is a frame of the kernel.
     pub in_kernel: bool,
 }
 

@@ -12,7 +12,9 @@ use std::sync::Arc;
 /// [`Rows::batch`].
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
+    /// Rows of `samples`, those of one hour together.
     pub samples: Vec<FreshSamples>,
+    /// Rows of the other tables, by the table's index.
     pub tables: [Vec<RecordBatch>; Table::COUNT],
     /// The sender's account of the batch, where there is one.
     pub batch: Option<BatchRow>,
@@ -28,6 +30,7 @@ pub struct Rows {
 /// Who sends, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub struct Sender {
+    /// By whose token and of which node.
     pub owner: Owner,
     /// All tokens that are valid now, as in [`Owner::token`].
     pub tokens: Arc<[u32]>,
@@ -45,6 +48,7 @@ pub struct BatchId {
 /// How an accepted batch ended up on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ack {
+    /// It is on the disk now.
     Stored,
     /// It was stored, or on its way, before.
     Duplicate,

@@ -10,15 +10,25 @@ use std::sync::Arc;
 /// See the table `batches` in `docs/tables.md`. Times are nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BatchRow {
+    /// The sender's label `node`.
     pub node: String,
+    /// Which run of the agent: the id that it made up when it started.
     pub instance: String,
+    /// Which batch of the instance, from 1 up.
     pub number: i64,
+    /// Begin of the interval.
     pub from_ns: i64,
+    /// End of the interval, exclusive.
     pub until_ns: i64,
+    /// CPU time that a sample stands for, in nanoseconds.
     pub period_ns: i64,
+    /// Samples that a busy CPU gives in a second.
     pub frequency_hz: Option<i64>,
+    /// CPUs that were observed in the interval.
     pub cpus: Option<i64>,
+    /// Timer ticks of all CPUs in the interval.
     pub ticks: Option<i64>,
+    /// Those that met an idle CPU.
     pub idle_ticks: Option<i64>,
     /// That were due and did not come, on CPUs that were not idle; older agents do not tell.
     pub missed_ticks: Option<i64>,
@@ -28,15 +38,23 @@ pub struct BatchRow {
     pub samples: i64,
     /// Cumulative over the instance, as are `lost` and `limits`.
     pub samples_taken: Option<i64>,
+    /// Samples lost, by cause.
     pub lost: BTreeMap<String, i64>,
     /// How often which limit of the agent was reached.
     pub limits: BTreeMap<String, i64>,
+    /// CPU time of the agent's process since its start.
     pub cpu_seconds: Option<f64>,
+    /// CPU time of its BPF programs since their load.
     pub bpf_seconds: Option<f64>,
+    /// Resident memory of the agent at the interval's end.
     pub rss_bytes: Option<i64>,
+    /// Kernel memory of its BPF maps, at the same time.
     pub bpf_map_bytes: Option<i64>,
+    /// Version of the agent; empty where it is not told.
     pub agent_version: String,
+    /// Release of the node's kernel; empty where it is not told.
     pub kernel: String,
+    /// Machine as OTLP names it, such as `amd64`; empty where it is not told.
     pub arch: String,
 }
 

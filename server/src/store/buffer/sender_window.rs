@@ -48,7 +48,9 @@ struct Instance<W> {
 /// Whose an instance is: hashes of a token and of a node's name; 0 where there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Owner {
+    /// Of the token; all batches of an instance have the same.
     pub token: u32,
+    /// Of the node's name.
     pub node: u32,
 }
 

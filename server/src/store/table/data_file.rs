@@ -3,7 +3,9 @@
 /// Smallest and largest value of a column in a file, inclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnRange<T> {
+    /// No value is smaller.
     pub min: T,
+    /// No value is larger.
     pub max: T,
 }
 
@@ -14,7 +16,9 @@ pub struct DataFile {
     pub path: String,
     /// Value of the partition column.
     pub partition: String,
+    /// Length of the file.
     pub size_bytes: u64,
+    /// How many rows it has.
     pub rows: u64,
     /// When it was written, Unix milliseconds.
     pub modified_ms: i64,

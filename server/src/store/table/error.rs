@@ -8,50 +8,97 @@ use std::sync::Arc;
 /// Errors are cheap to clone: one failed commit is reported to every batch that waited for it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
+    /// The data directory cannot be made, read or written: the server does not start.
     #[error("data directory {name}: {cause}; give one that this user can write with --data")]
     DataDir {
+        /// Its path.
         name: String,
+        /// What the system says.
         cause: Arc<dyn Error + Send + Sync>,
     },
+    /// Another process has the data directory open: the server does not start.
     #[error(
         "data directory {name} is in use by another stakeout-server; stop it, or give another directory with --data"
     )]
-    Locked { name: String },
+    Locked {
+        /// Its path.
+        name: String,
+    },
+    /// Data can be kept in a local directory only: the server does not start.
     #[error("--data {url}: object stores are not supported yet; give a local directory")]
-    Unsupported { url: String },
+    Unsupported {
+        /// The URL that was given.
+        url: String,
+    },
+    /// Too little space is left. The batch is to be sent again; queries go on.
     #[error("the disk of the data directory is full ({detail}); free space or lower --retention-samples")]
-    DiskFull { detail: String },
+    DiskFull {
+        /// What was to be written, or that too little space is left.
+        detail: String,
+    },
+    /// Too many rows wait for their commit. The batch is to be sent again.
     #[error("{pending_bytes} bytes already wait to be written, the limit is {limit_bytes}; try again shortly")]
-    Overloaded { pending_bytes: u64, limit_bytes: u64 },
+    Overloaded {
+        /// Memory that they take.
+        pending_bytes: u64,
+        /// What they may take.
+        limit_bytes: u64,
+    },
+    /// No more instances are remembered. The batch may be sent again: instances are forgotten after 30 days.
     #[error(
         "{limit} senders have given instance ids in the last 30 days, no new one is taken: one of them may make up an id for each batch"
     )]
-    TooManyInstances { limit: usize },
+    TooManyInstances {
+        /// How many are remembered at most.
+        limit: usize,
+    },
+    /// The instance is another sender's. The batch will never be taken.
     #[error(
         "instance {instance} was begun with another token or by another node: its batches are not taken from this sender"
     )]
-    Foreign { instance: String },
+    Foreign {
+        /// The id that was given.
+        instance: String,
+    },
+    /// No agent skips so many numbers. The batch will never be taken.
     #[error(
         "batch {number} of instance {instance} is more than {most} ahead of its highest, {highest}; begin another instance"
     )]
     FarAhead {
+        /// The sender's instance.
         instance: String,
+        /// The batch's number.
         number: i64,
+        /// The highest number of the instance that was taken.
         highest: i64,
+        /// How far a number may be ahead of that.
         most: i64,
     },
+    /// The instance went on without this batch. It will never be taken.
     #[error("batch {number} of instance {instance} was skipped before; numbers go up only")]
-    Skipped { instance: String, number: i64 },
+    Skipped {
+        /// The sender's instance.
+        instance: String,
+        /// The batch's number.
+        number: i64,
+    },
+    /// The batch is to be sent again: its samples of that hour are then left out.
     #[error("an hour of which the batch has samples has just been removed for want of space; send the batch again")]
     HourGone,
+    /// Nothing more is taken. The batch is to be sent again, to whoever comes after.
     #[error("the server is stopping; send the batch again")]
     Stopping,
+    /// What the batch relies on was lost with a commit that failed. It is to be sent again, whole.
     #[error("rows that were left out as known are not stored after all; give all rows")]
     Forgotten,
+    /// A step failed in the files of a table or in its log. A batch may be sent again.
     #[error("table {table}: {what}: {cause}")]
     Table {
+        /// Which table.
         table: &'static str,
+        /// The step, such as `write a file`.
         what: &'static str,
+        /// All causes, in one line.
         cause: String,
     },
 }

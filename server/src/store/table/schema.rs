@@ -1,16 +1,23 @@
 //! The tables: names, partitions, columns. `docs/tables.md` is the reference.
 
+use crate::label::SERIES_LABELS;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::{Arc, LazyLock};
 
 /// A table of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
+    /// Every sample, by the hour of its time.
     Samples,
+    /// Sets of labels, each once a day.
     Series,
+    /// Stacks as lists of frames, each once a day.
     Stacks,
+    /// Frames with their names, each once a day.
     Frames,
+    /// Programs that processes ran, each once a day.
     Processes,
+    /// Agents' accounts of their batches.
     Batches,
     /// Samples of one minute, series, mode, stack and value, counted.
     SamplesMinute,
@@ -23,6 +30,7 @@ pub enum Table {
 }
 
 impl Table {
+    /// In the order of [`Table::index`].
     pub const ALL: [Table; 10] = [
         Table::Samples,
         Table::Series,
@@ -249,20 +257,6 @@ fn columns(table: Table) -> Schema {
     };
     Schema::new(fields)
 }
-
-/// The labels that make up a series, in the order of its columns. An absent label is an empty string.
-pub const SERIES_LABELS: [&str; 10] = [
-    "node",
-    "service",
-    "process",
-    "container",
-    "pod",
-    "namespace",
-    "workload",
-    "cluster",
-    "unit",
-    "cgroup",
-];
 
 #[cfg(test)]
 mod tests {

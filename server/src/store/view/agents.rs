@@ -16,6 +16,7 @@ const MOST_INSTANCES: usize = 20_000;
 /// An agent instance as its last committed batch describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
+    /// Its account of its newest batch.
     pub last: BatchRow,
     /// CPU seconds that it and its BPF programs took for each second of the newest interval; none before there are
     /// two of them since the start.

@@ -4,9 +4,12 @@ mod accounting;
 mod compression;
 mod difference;
 mod exports;
+mod facets;
 mod foreign;
+mod grouped;
 mod limits;
 mod moments;
+mod notes;
 mod openapi;
 mod refusals;
 mod rolled;
@@ -16,6 +19,7 @@ mod tags;
 mod units;
 mod views;
 mod windows;
+mod words;
 
 use crate::wire::{Batch, PERIOD_NS, Sample, request};
 use axum::Router;
@@ -23,9 +27,10 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use serde_json::{Value, json};
 use stakeout_server::api::{AppState, app};
-use stakeout_server::store::{Store, StoreConfig};
+use stakeout_server::store::{Store, StoreConfig, StoreError};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -61,12 +66,34 @@ impl Server {
             commit_interval: Duration::from_secs(3_600),
             ..StoreConfig::new(dir.path())
         });
-        let store = Store::open(config).await.unwrap();
+        Server::open(dir, config).await
+    }
+
+    /// Waits for whoever still has the store open, such as a round of maintenance.
+    async fn open(dir: tempfile::TempDir, config: StoreConfig) -> Server {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        let store = loop {
+            match Store::open(config.clone()).await {
+                Err(StoreError::Locked { .. }) if tokio::time::Instant::now() < deadline => {
+                    tokio::task::yield_now().await;
+                }
+                opened => break opened.unwrap(),
+            }
+        };
         Server {
             app: app(AppState::new(store.clone())),
             store,
             _dir: dir,
         }
+    }
+
+    /// The same data with another server, after this one has closed it.
+    async fn reopened(self, config: impl FnOnce(&Path) -> StoreConfig) -> Server {
+        self.store.close().await;
+        let Server { app, store, _dir: dir } = self;
+        drop((app, store));
+        let config = config(dir.path());
+        Server::open(dir, config).await
     }
 
     async fn send(&self, request: Request<Body>) -> (StatusCode, BTreeMap<String, String>, Vec<u8>) {

@@ -224,8 +224,14 @@ fn examples(document: &Document, parameter: &Value, times: &BTreeMap<String, Str
         }
         (_, Some("string")) if schema.get("enum").is_some() => (words(schema), owned(&["nonsense"])),
         (_, Some("string")) => {
-            let good = if name == "unit" { "nanoseconds" } else { "cpu" };
-            (owned(&[good]), owned(&["a\nb"]))
+            let good = match name {
+                "unit" => &["nanoseconds"][..],
+                "group" | "by" => &["service", "node,thread", "service.version"],
+                _ => &["cpu"],
+            };
+            // Any text can be looked for.
+            let bad: &[&str] = if name == "search" { &[] } else { &["a\nb"] };
+            (owned(good), owned(bad))
         }
         // A label, or a word of the endpoint's own.
         _ => (words(&schema["anyOf"][0]), owned(&["colour"])),
@@ -434,11 +440,18 @@ async fn answers_are_as_their_schemas_say_with_no_field_more() {
     let cases: &[(&str, &[(&str, &str)])] = &[
         ("labels", &[]),
         ("labels/{name}/values", &[]),
+        ("labels/{name}/values", &[("search", "a"), ("limit", "1")]),
+        ("search", &[("search", "a"), ("limit", "3")]),
+        ("search", &[]),
+        ("markers", &[]),
         ("series", &[]),
         ("series", &[("by", "tid"), ("limit", "2"), ("match", "walk")]),
         ("series", &[("type", "held"), ("unit", "widgets")]),
         ("series", &[("type", "nothing")]),
+        ("facets", &[("by", "service,thread"), ("limit", "2"), ("match", "walk")]),
+        ("facets", &[("type", "held"), ("parts", "top")]),
         ("flamegraph", &[]),
+        ("flamegraph", &[("group", "service,pod")]),
         ("flamegraph", &[("match", "walk"), ("min_share", "0.2")]),
         ("flamegraph", &except),
         ("flamegraph", &[("format", "speedscope")]),
@@ -484,6 +497,37 @@ async fn answers_are_as_their_schemas_say_with_no_field_more() {
         for (other, what) in [(less, lacking.as_str()), (more, "no colour")] {
             assert!(judge.fault(&pointer, &other).is_some(), "{path} without {what}");
         }
+    }
+    // What is kept beside samples.
+    let note =
+        json!({"id": "a", "title": "x", "time": "2026-11-21T08:00:00Z", "text": "y", "labels": {"service": "a"}});
+    let view = json!({"address": "/explore"});
+    for (method, path, shown, body, status) in [
+        ("post", "markers", "/api/v1/markers", &note, 200),
+        ("put", "views/a", "/api/v1/views/{name}", &view, 201),
+        ("put", "views/a", "/api/v1/views/{name}", &view, 412),
+        ("get", "views/a", "/api/v1/views/{name}", &Value::Null, 200),
+        ("get", "views", "/api/v1/views", &Value::Null, 200),
+    ] {
+        let request = Request::builder()
+            .method(&*method.to_uppercase())
+            .uri(format!("/api/v1/{path}"))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()));
+        let (found, headers, body) = server.send(request.unwrap()).await;
+        assert_eq!(
+            found.as_u16(),
+            status,
+            "{method} {path}: {}",
+            String::from_utf8_lossy(&body)
+        );
+        // One that is made is as one that is changed.
+        let documented = if status == 201 { 200 } else { status };
+        judge.holds((method, shown), documented, &body);
+        assert_eq!(headers["content-type"], "application/json");
+    }
+    for (schema, body) in [("SentMarker", &note), ("SentView", &view)] {
+        assert_eq!(judge.fault(&format!("/components/schemas/{schema}"), body), None);
     }
     for path in ["nodes", "info"] {
         let (_, answer) = judge.ask(&server, path, path, &[]).await;

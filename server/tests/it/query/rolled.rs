@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::support::eventually;
-use stakeout_server::store::{StoreError, Table, hour};
-use std::path::Path;
+use stakeout_server::store::{Table, hour};
 
 const HOUR: i64 = 3_600 * S;
 
@@ -24,35 +23,11 @@ fn eager(dir: &Path) -> StoreConfig {
     }
 }
 
-/// Waits for whoever still has the store open, such as a round of maintenance.
-async fn open(dir: tempfile::TempDir, config: StoreConfig) -> Server {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    let store = loop {
-        match Store::open(config.clone()).await {
-            Err(StoreError::Locked { .. }) if tokio::time::Instant::now() < deadline => tokio::task::yield_now().await,
-            opened => break opened.unwrap(),
-        }
-    };
-    Server {
-        app: app(AppState::new(store.clone())),
-        store,
-        _dir: dir,
-    }
-}
-
-async fn reopened(server: Server, config: impl Fn(&Path) -> StoreConfig) -> Server {
-    server.store.close().await;
-    let Server { app, store, _dir: dir } = server;
-    drop((app, store));
-    let config = config(dir.path());
-    open(dir, config).await
-}
-
 /// Three hours that are over, of which the first begins at the time that is returned, with two rates in the second.
 async fn three_hours() -> (Server, i64) {
     let dir = tempfile::tempdir().unwrap();
     let config = quiet(dir.path());
-    let server = open(dir, config).await;
+    let server = Server::open(dir, config).await;
     let first = (recent() / HOUR - 4) * HOUR;
     let mut random = Random(0x5eed);
     for number in 0..9 {
@@ -82,6 +57,7 @@ async fn answers(server: &Server, from: i64, until: i64) -> Vec<String> {
         let with = |name, value| [&window[..], &[(name, value)]].concat();
         answers.push(server.text("flamegraph", &window).await);
         answers.push(server.text("flamegraph", &with("format", "collapsed")).await);
+        answers.push(server.text("flamegraph", &with("group", "service,process,mode")).await);
         answers.push(server.text("top", &with("by", "service")).await);
         answers.push(server.text("top", &with("by", "mode")).await);
         answers.push(server.text("top", &with("by", "function")).await);
@@ -111,6 +87,8 @@ async fn stepped(server: &Server, from: i64, until: i64) -> Vec<String> {
         for normalize in ["rate", "share"] {
             let halves = [&halves[..], &[("normalize", normalize)]].concat();
             answers.push(server.text("diff", &halves).await);
+            let rows = [&halves[..], &[("group", "process,mode")]].concat();
+            answers.push(server.text("diff", &rows).await);
             answers.push(server.text("top", &[&halves[..], &[("by", "service")]].concat()).await);
             answers.push(server.text("top", &[&halves[..], &[("by", "function")]].concat()).await);
         }
@@ -183,9 +161,9 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
         parts.push(without_a_minute(&server, from, until).await);
         fine.push(finely_stepped(&server, from, until).await);
     }
-    let server = reopened(server, eager).await;
+    let server = server.reopened(eager).await;
     rolled_up(&server, first).await;
-    let server = reopened(server, quiet).await;
+    let server = server.reopened(quiet).await;
     for ((from, until), truth) in windows.into_iter().zip(&truth) {
         assert_eq!(&answers(&server, from, until).await, truth);
     }
@@ -244,9 +222,9 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_only_rollups_are_left_they_answer_what_they_can() {
     let (server, first) = three_hours().await;
-    let server = reopened(server, eager).await;
+    let server = server.reopened(eager).await;
     rolled_up(&server, first).await;
-    let server = reopened(server, quiet).await;
+    let server = server.reopened(quiet).await;
     let (from, until) = (first, first + 3 * HOUR);
     let truth = answers(&server, from, until).await;
     let tag = async |server: &Server| {
@@ -255,13 +233,14 @@ async fn where_only_rollups_are_left_they_answer_what_they_can() {
         headers["etag"].clone()
     };
     let whole = tag(&server).await;
-    let server = reopened(server, quiet).await;
+    let server = server.reopened(quiet).await;
     assert_eq!(tag(&server).await, whole, "of the same files");
-    let server = reopened(server, |dir| StoreConfig {
-        retention_samples: Duration::from_secs(3_600),
-        ..eager(dir)
-    })
-    .await;
+    let server = server
+        .reopened(|dir| StoreConfig {
+            retention_samples: Duration::from_secs(3_600),
+            ..eager(dir)
+        })
+        .await;
     eventually("the samples are gone", async || {
         server.store.snapshot().files(Table::Samples).is_empty()
     })
@@ -287,7 +266,7 @@ async fn where_only_rollups_are_left_they_answer_what_they_can() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_only_hours_are_left_windows_are_of_whole_hours() {
     let (server, first) = three_hours().await;
-    let server = reopened(server, eager).await;
+    let server = server.reopened(eager).await;
     rolled_up(&server, first).await;
     let hour_of = |hours: i64| ms(first + hours * HOUR);
     let (from, until) = (hour_of(0), hour_of(3));
@@ -295,12 +274,13 @@ async fn where_only_hours_are_left_windows_are_of_whole_hours() {
     let truth = server
         .text("flamegraph", &[&whole[..], &[("format", "collapsed")]].concat())
         .await;
-    let server = reopened(server, |dir| StoreConfig {
-        retention_samples: Duration::from_secs(3_600),
-        retention_minutes: Duration::from_secs(3_600),
-        ..eager(dir)
-    })
-    .await;
+    let server = server
+        .reopened(|dir| StoreConfig {
+            retention_samples: Duration::from_secs(3_600),
+            retention_minutes: Duration::from_secs(3_600),
+            ..eager(dir)
+        })
+        .await;
     eventually("samples and minutes are gone", async || {
         let snapshot = server.store.snapshot();
         [Table::Samples, Table::SamplesMinute]

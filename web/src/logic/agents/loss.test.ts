@@ -4,7 +4,7 @@ import { idleText, lossOf } from "./loss.ts";
 describe("loss", () => {
   it("says how much CPU time no tick told of, beside what was idle", () => {
     expect(idleText({ idle_share: 0.25 })).toBe("25.0\u202f%");
-    expect(idleText({ idle_share: 0, missed_share: 0.5 })).toBe("0\u202f%, 50.0\u202f% unseen");
+    expect(idleText({ idle_share: 0, missed_share: 0.5 })).toBe("0\u202f%, 50.0\u202f% no timer ticks");
     expect(idleText({ idle_share: 0.98, missed_share: 0.02 }), "phase, or little stolen").toBe("98.0\u202f%");
     expect(idleText({ idle_share: null, missed_share: null })).toBe("");
   });

@@ -34,12 +34,12 @@ export function missedOf({ missed_share }: Ticks): number {
   return missed > MUCH_UNCOVERED ? missed : 0;
 }
 
-/** `12 %`; `0 %, 50 % unseen` where ticks are missing; empty where nobody counted. */
+/** `12 %`; `0 %, 50 % no timer ticks` where ticks are missing; empty where nobody counted. */
 export function idleText(ticks: Ticks): string {
   const { idle_share } = ticks;
   if (idle_share === null || idle_share === undefined) return "";
   const missed = missedOf(ticks);
-  return percent(idle_share) + (missed > 0 ? `, ${percent(missed)} unseen` : "");
+  return percent(idle_share) + (missed > 0 ? `, ${percent(missed)} no timer ticks` : "");
 }
 
 export interface Loss {

@@ -31,7 +31,8 @@ export function historyOf(given: Window): Window {
 export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Baseline {
   const usual = before(given);
   const life = lifetimeOf(stack);
-  if (life === null) return { base: usual, comparison: given, said: "A is just before B: nothing ran there, or in B" };
+  if (life === null)
+    return { base: usual, comparison: given, said: "Baseline: previous window; nothing ran there, or in B" };
   if (isPicked) {
     const stretches = watchedWithin(stack, {
       from: Math.max(life.from, usual.from),
@@ -40,11 +41,11 @@ export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Base
     const length = lengthOf(given);
     const last = stretches.findLast((stretch) => lengthOf(stretch) >= ENOUGH * length);
     if (last !== undefined && lengthOf(last) >= WHOLE * length)
-      return { base: usual, comparison: given, said: `A is the ${duration(length / 1000)} just before B` };
+      return { base: usual, comparison: given, said: `Baseline: previous window (${duration(length / 1000)})` };
     if (last !== undefined) {
       const known = lengthOf(last);
       const why = whyNot(life, last, usual);
-      const said = `A is the ${duration(known / 1000)} until ${clock(last.until)}, B as long: ${why}`;
+      const said = `Baseline: the ${duration(known / 1000)} until ${clock(last.until)}, B as long: ${why}`;
       return { base: last, comparison: { from: given.from, until: given.from + known }, said };
     }
   }
@@ -54,7 +55,7 @@ export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Base
     return {
       base: usual,
       comparison: given,
-      said: "A is just before B: too little ran before B, or in it, to halve it",
+      said: "Baseline: previous window; too little ran before B, or in it, to halve it",
     };
   const isAll = lengthOf(ran) >= WHOLE * lengthOf(given);
   const range = isAll ? given : ran;
@@ -65,7 +66,7 @@ export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Base
   return {
     base: { from: range.from, until: middle },
     comparison: { from: middle, until: middle + half },
-    said: `A is the first half of ${of}, B the second${why}`,
+    said: `Baseline: first half of ${of}, B the second${why}`,
   };
 }
 

@@ -89,7 +89,7 @@ describe("what speaks against a comparison", () => {
     };
     expect(said(answer({}, worse), { base: ["0.2.0", "0.1.0"], comparison: ["0.2.0"] })).toEqual([
       "A is of 1 node, B of 3",
-      "0 % cut stacks in A, 12.0 % in B",
+      "0 % truncated stacks in A, 12.0 % in B",
       "Agents of A had version 0.1.0, 0.2.0, of B 0.2.0",
     ]);
   });

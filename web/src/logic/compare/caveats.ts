@@ -3,7 +3,8 @@
  * each reason, the gravest first, with what follows from it; empty where nothing is known against the comparison.
  */
 import type { DiffAnswer, DiffSide } from "../../api/types.ts";
-import { lossOf, MUCH_UNCOVERED, unseenOf } from "../agents/loss.ts";
+import { faultsOf } from "../agents/grade.ts";
+import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf } from "../agents/loss.ts";
 import { ratesOf } from "../agents/rates.ts";
 import { count, digits, duration, percent, plural, shareOf } from "../text/format.ts";
 import { lengthOfAll, timesOf, type Window } from "../time/windows.ts";
@@ -12,6 +13,8 @@ export interface Caveat {
   what: string;
   /** What follows from it for the reader. */
   so: string;
+  /** It makes no difference wrong: it is told, and is no warning. */
+  isNote?: boolean;
 }
 
 /** Versions of the agents that reported in each window. */
@@ -46,12 +49,23 @@ export function caveatsOf(answer: Answer, watchers: Watchers | null): Caveat[] {
   ];
 }
 
+/** Of them what may make the difference wrong, for a grade of its data. */
+export function pairFaults(answer: Answer, watchers: Watchers | null): { text: string; isGrave: boolean }[] {
+  const sides = [answer.base, answer.comparison];
+  const isGrave = sides.some((side) => faultsOf({ ...side, window: side }).some((fault) => fault.isGrave));
+  return caveatsOf(answer, watchers)
+    .filter(({ isNote }) => isNote !== true)
+    .map(({ what }) => ({ text: what, isGrave }));
+}
+
 function uncovered([name, side]: [string, DiffSide]): Caveat[] {
   const gap = side.exposure.gaps.reduce((sum, [from, until]) => sum + until - from, 0);
   const length = lengthOfAll(timesOf(side));
   if (gap <= MUCH_UNCOVERED * length) return [];
   const what = `No agent covered ${duration(gap / 1000)} of the ${duration(length / 1000)} of ${name}`;
-  return [{ what, so: "rates leave that time out, absolute numbers and what happened then are missing" }];
+  // Before the first agent, or behind the newest sample.
+  const isNote = side.samples > 0 && gapsOf(side.exposure, side).inside <= MUCH_UNCOVERED * length;
+  return [{ what, so: "rates leave that time out, absolute numbers and what happened then are missing", isNote }];
 }
 
 /** Agents that come and go one after the other leave no gap, but holes. */
@@ -128,7 +142,7 @@ function nodes({ normalize, base, comparison }: Answer): Caveat[] {
 
 function stacks(base: DiffSide, comparison: DiffSide): Caveat[] {
   const kinds: [string, "truncated_samples" | "unnamed_samples"][] = [
-    ["cut stacks", "truncated_samples"],
+    ["truncated stacks", "truncated_samples"],
     ["stacks without a name", "unnamed_samples"],
   ];
   if (base.samples === 0 || comparison.samples === 0) return [];
@@ -144,7 +158,13 @@ function versions(watchers: Watchers | null): Caveat[] {
   if (watchers === null) return [];
   const [a, b] = [watchers.base, watchers.comparison].map((list) => [...list].sort().join(", "));
   if (a === b || a === "" || b === "") return [];
-  return [{ what: `Agents of A had version ${a}, of B ${b}`, so: "unwinding and names may differ between them" }];
+  return [
+    {
+      what: `Agents of A had version ${a}, of B ${b}`,
+      so: "unwinding and names may differ between them",
+      isNote: true,
+    },
+  ];
 }
 
 /** Asks which agents' versions reported in each window, as rows of the window's place (0 or 1) and the version. */

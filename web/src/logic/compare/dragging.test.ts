@@ -14,10 +14,10 @@ describe("a window of a comparison", () => {
   it("knows where a window to compare with usually lies", () => {
     const range = { from: 7_200_000, until: 7_260_000 };
     const places = new Map(placesBefore(range));
-    expect(places.get("just before B")).toEqual({ from: 7_140_000, until: 7_200_000 });
+    expect(places.get("previous window")).toEqual({ from: 7_140_000, until: 7_200_000 });
     expect(places.get("an hour earlier")).toEqual({ from: 3_600_000, until: 3_660_000 });
     const named = (window: typeof range) => placesBefore(range).find(([, place]) => isSame(place, window))?.[0];
-    expect(named({ ...range })).toBe("the same time");
+    expect(named({ ...range })).toBe("same window");
     expect(named({ from: 1, until: 2 })).toBeUndefined();
   });
 

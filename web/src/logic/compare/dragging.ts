@@ -65,10 +65,10 @@ export function withLength({ from, until }: Window, length: number, edge: Edge =
 /** Where a window to compare with usually lies, in words. */
 export function placesBefore(range: Window): readonly (readonly [string, Window])[] {
   return [
-    ["just before B", before(range)],
+    ["previous window", before(range)],
     ["an hour earlier", shift(range, -3_600_000)],
     ["a day earlier", shift(range, -86_400_000)],
     ["a week earlier", shift(range, -604_800_000)],
-    ["the same time", range],
+    ["same window", range],
   ];
 }

@@ -12,6 +12,7 @@ import type { Change } from "../colour.ts";
 import { factor } from "../text/format.ts";
 import { fitName } from "../text/names.ts";
 import { amountText, SAMPLES, type Unit } from "../text/unit.ts";
+import { isRow, titleOf } from "../tree/rows.ts";
 import { type DiffData, frameName, kindName, moduleName, ROOT, type Tree } from "../tree/tree.ts";
 import { changeText, fromTo } from "./norm.ts";
 import { changeWords, type SideNames } from "./sideNames.ts";
@@ -72,7 +73,7 @@ function namedTwice(tree: Tree, found: readonly Finding[]): Set<number> {
 
 function callerOf(tree: Tree, node: number): string {
   for (let i = tree.parent[node] as number; i > ROOT; i = tree.parent[i] as number) {
-    if (tree.name[i] !== tree.name[node]) return frameName(tree, i);
+    if (tree.name[i] !== tree.name[node]) return titleOf(tree, i);
   }
   return "";
 }
@@ -189,7 +190,7 @@ function findingOf(tree: Tree, diff: DiffData, node: number, same: readonly numb
     high: diff.high[node] as number,
     beforeSamples: diff.baseTotal[node] as number,
     afterSamples: tree.total[node] as number,
-    parts: parts.map((child) => ({ name: frameName(tree, child), delta: deltaOf(diff, child) })),
+    parts: parts.map((child) => ({ name: titleOf(tree, child), delta: deltaOf(diff, child) })),
   };
 }
 
@@ -197,7 +198,7 @@ function findingOf(tree: Tree, diff: DiffData, node: number, same: readonly numb
 function programOf(tree: Tree, node: number): string {
   for (let i = node; i > ROOT; i = tree.parent[i] as number) {
     const module = moduleName(tree, i);
-    if (module !== "" && kindName(tree, i) !== "kernel" && !COMMON.test(module)) return module;
+    if (module !== "" && kindName(tree, i) !== "kernel" && !isRow(tree, i) && !COMMON.test(module)) return module;
   }
   return node > ROOT && kindName(tree, node) === "kernel" ? "the kernel" : "";
 }
@@ -231,17 +232,23 @@ export interface Telling {
   unit?: Unit;
   measure: "total" | "self";
   sides: SideNames;
+  /** Cores of each side, where there are cores: told beside shares. */
+  sideCores?: readonly [number, number] | null;
   /** When window A ends and B begins, as clock times. */
   windows: { baseUntil: string; from: string };
 }
 
 /** `kubelet: 0.05 → 0.62 cores (+0.57, between +0.51 and +0.63), 12.4×`: what stands behind the frame's name. */
-export function figuresOf(finding: Finding, { normalize, unit }: Telling): string {
+export function figuresOf(finding: Finding, { normalize, unit, sides, sideCores = null }: Telling): string {
   const { before, after, delta, low, high } = finding;
   const times = finding.change === "new" || finding.change === "gone" ? "" : factor(before, after);
   const interval = `between ${changeText(low, normalize, unit)} and ${changeText(high, normalize, unit)}`;
-  const levels = fromTo(before, after, normalize, unit);
-  return `${levels} (${changeText(delta, normalize, unit)}, ${interval})${times === "" ? "" : `, ${times}`}`;
+  const { inTurn } = sides;
+  const levels = fromTo(before, after, normalize, unit, inTurn);
+  const [ofA, ofB] = sideCores ?? [0, 0];
+  const amounts =
+    normalize === "share" && sideCores !== null ? `, ${fromTo(before * ofA, after * ofB, "rate", unit, inTurn)}` : "";
+  return `${levels} (${changeText(delta, normalize, unit)}, ${interval})${amounts}${times === "" ? "" : `, ${times}`}`;
 }
 
 /** The rest of the sentence: since when, of how many samples, and what it is made of. */
@@ -269,5 +276,6 @@ export function remarkOf(finding: Finding, telling: Telling): string {
 
 /** A finding's name as a person says it. */
 export function nameOf(tree: Tree, finding: Finding): string {
-  return finding.node === ROOT ? "Everything that is selected" : frameName(tree, finding.node);
+  if (finding.node === ROOT) return "Everything that is selected";
+  return isRow(tree, finding.node) ? `Everything of ${titleOf(tree, finding.node)}` : frameName(tree, finding.node);
 }

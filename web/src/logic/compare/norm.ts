@@ -19,8 +19,18 @@ export function changeText(value: number, normalize: Normalize | null, unit: Uni
   return signed(normText(value, normalize, unit), value);
 }
 
-/** `0.05 → 0.62 cores`; shares carry their unit themselves. */
-export function fromTo(before: number, after: number, normalize: Normalize | null, unit: Unit = SAMPLES): string {
+/**
+ * `0.05 → 0.62 cores` of one selection at two times, `A 0.593, B 0.155 cores` of anything else: an arrow reads like a
+ * change in time. Shares carry their unit themselves.
+ */
+export function fromTo(
+  before: number,
+  after: number,
+  normalize: Normalize | null,
+  unit: Unit = SAMPLES,
+  inTurn = true,
+): string {
   const name = normalize === "share" ? "" : ` ${normUnit(normalize, unit)}`;
-  return `${normText(before, normalize, unit)} → ${normText(after, normalize, unit)}${name}`;
+  const [a, b] = [normText(before, normalize, unit), normText(after, normalize, unit)];
+  return `${inTurn ? `${a} → ${b}` : `A ${a}, B ${b}`}${name}`;
 }

@@ -48,7 +48,7 @@ export function sideText({ names }: SideNames, at: 0 | 1): string {
 
 /** What a change is called between these sides. */
 export function changeWords({ names, inTurn }: SideNames, change: Change): string {
-  if (change === "same") return "not shown to differ";
+  if (change === "same") return "no significant change";
   const [a, b] = names;
   if (inTurn) return { grew: "grew", shrank: "shrank", new: "new: only after", gone: "gone: only before" }[change];
   return { grew: `more in ${b}`, shrank: `more in ${a}`, new: `only in ${b}`, gone: `only in ${a}` }[change];

@@ -3,6 +3,7 @@
  * with `i` behind it for any case. A sample counts once, however often its stack matches.
  */
 import { shareOf } from "../text/format.ts";
+import { isNoFunction } from "../tree/rows.ts";
 import { ROOT, type Tree } from "../tree/tree.ts";
 
 export type Matcher = (name: string) => boolean;
@@ -51,11 +52,11 @@ class Hits implements Matching {
 }
 
 /**
- * A flag a kind: names of others are the page's or the server's, as of all samples together and of folded frames, and
- * no function's.
+ * A flag a kind: names of others are the page's or the server's, as of all samples together and of folded frames, or
+ * values of labels, and no function's.
  */
 function frameKinds({ kinds }: Pick<Tree, "kinds">): Uint8Array {
-  return Uint8Array.from(kinds, (kind) => (kind === "root" || kind === "trimmed" ? 0 : 1));
+  return Uint8Array.from(kinds, (kind) => (isNoFunction(kind) ? 0 : 1));
 }
 
 /**

@@ -2,12 +2,14 @@
  * What samples of a graph stand for. In: an answer's sums, samples of a frame. Out: seconds, cores, and a frame's
  * figures in a sentence.
  */
-import type { Normalize } from "../../api/types.ts";
+import type { DiffAnswer, Normalize } from "../../api/types.ts";
 import { normText, normUnit } from "../compare/norm.ts";
 import { changeWords, type SideNames } from "../compare/sideNames.ts";
+import { figureHead, figureText, type UnitChoice } from "../text/figure.ts";
 import { percent, shareOf } from "../text/format.ts";
 import { amountText, type Unit } from "../text/unit.ts";
-import { changeOf, frameName, kindName, ROOT, type Tree } from "../tree/tree.ts";
+import { titleOf } from "../tree/rows.ts";
+import { changeOf, kindName, ROOT, type Tree } from "../tree/tree.ts";
 
 /** How samples become seconds and cores. */
 export interface Measure {
@@ -17,6 +19,8 @@ export interface Measure {
   /** Cores that one sample stands for, over the observed time. */
   coresPerSample: number;
   normalize: Normalize | null;
+  /** Cores of each side of a comparison, where there are cores: a share alone would hide how much it is. */
+  sideCores?: readonly [number, number] | null;
 }
 
 export interface WindowMeasure extends Measure {
@@ -24,6 +28,8 @@ export interface WindowMeasure extends Measure {
   samples: number;
   /** Of one window, or of side B in a comparison. */
   unit: Unit;
+  /** What the numbers of one window are told in, beside the samples themselves; left out: nothing else. */
+  choice?: UnitChoice;
   /** Of a comparison. */
   sideNames: SideNames;
 }
@@ -47,18 +53,37 @@ export function measureOf(title: string, { samples, cpu_seconds, cores, rate }: 
 }
 
 /** Of a comparison: each sample stands for the same time, and cores are the server's to tell. */
-export function measureOfPair(title: string, periodNs: number, normalize: Normalize): Measure {
-  return { title, secondsPerSample: periodNs / 1e9, coresPerSample: 0, normalize };
+export function measureOfPair(
+  title: string,
+  periodNs: number,
+  normalize: Normalize,
+  sideCores: readonly [number, number] | null = null,
+): Measure {
+  return { title, secondsPerSample: periodNs / 1e9, coresPerSample: 0, normalize, sideCores };
+}
+
+/** Null where a side has none. */
+export function coresOfSides({ base, comparison }: Pick<DiffAnswer, "base" | "comparison">): [number, number] | null {
+  return base.cores === null || comparison.cores === null ? null : [base.cores, comparison.cores];
 }
 
 export const secondsOf = (samples: number, { secondsPerSample }: Measure) => samples * secondsPerSample;
 export const coresOf = (samples: number, { coresPerSample }: Measure) => samples * coresPerSample;
 
+function chosenText(samples: number, choice: UnitChoice, measure: WindowMeasure): string {
+  const { unit } = measure;
+  const said = figureText(samples, choice, measure);
+  // What has no samples in common is told as time already.
+  return choice === "time" && unit.name !== "samples"
+    ? ""
+    : `${said} ${figureHead(choice, unit).replace("CPU", "of CPU")}, `;
+}
+
 /** What a frame stands for, in a sentence that begins with its name. */
 export function frameText(tree: Tree, node: number, focus: number, measure: WindowMeasure): string {
   const { diff } = tree;
   const { normalize, unit, sideNames } = measure;
-  const name = frameName(tree, node);
+  const name = titleOf(tree, node);
   const total = tree.total[node] as number;
   if (diff !== null) {
     const [a, b] = sideNames.names;
@@ -70,5 +95,7 @@ export function frameText(tree: Tree, node: number, focus: number, measure: Wind
   }
   const ofAll = percent(shareOf(total, measure.samples));
   const ofFocus = focus === ROOT ? "" : `, ${percent(shareOf(total, tree.total[focus] as number))} of the zoomed frame`;
-  return `${name}, ${kindName(tree, node)}: ${amountText(total, unit)}, ${ofAll} of the total${ofFocus}`;
+  const isBare = measure.choice === undefined || measure.choice === "samples" || measure.choice === "share";
+  const chosen = isBare ? "" : chosenText(total, measure.choice as UnitChoice, measure);
+  return `${name}, ${kindName(tree, node)}: ${chosen}${amountText(total, unit)}, ${ofAll} of the total${ofFocus}`;
 }

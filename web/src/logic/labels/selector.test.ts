@@ -1,18 +1,14 @@
 import { describe, expect, it } from "vitest";
+import { complete, completingAt, meanings, suggestions } from "./completing.ts";
 import {
   againstRest,
   andMatcher,
   anyOf,
-  complete,
-  completingAt,
   formatSelector,
-  meanings,
   parseSelector,
   quote,
-  suggestions,
   tidySelector,
   withMatcher,
-  wordLabels,
   wordOf,
 } from "./selector.ts";
 
@@ -103,12 +99,19 @@ describe("completion", () => {
 });
 
 describe("a word instead of a selector", () => {
-  const values = [
-    { label: "service", values: ["kubelet", "kube-proxy", "Postgres"] },
-    { label: "process", values: ["kubelet", "dd"] },
-    { label: "node", values: ["db-1", "db-2"] },
+  const hits = [
+    { label: "process", value: "kubelet" },
+    { label: "acme.team", value: "kubelet" },
+    { label: "service", value: "kubelet" },
+    { label: "tgid", value: "12" },
+    { label: "function", value: "kubelet" },
+    { label: "node", value: "kube-node" },
+    { label: "service", value: "kube-proxy" },
+    { label: "service", value: "Postgres" },
   ];
-  const meant = (word: string) => meanings(word, values, 20).map(({ label, value }) => `${label}=${value}`);
+  /** As the server finds them. */
+  const found = (word: string) => hits.filter(({ value }) => value.toLowerCase().includes(word.toLowerCase()));
+  const meant = (word: string) => meanings(word, found(word), 20).map(({ label, value }) => `${label}=${value}`);
 
   it("is text without braces, operators and quotes", () => {
     expect(wordOf(" kubelet ")).toBe("kubelet");
@@ -118,21 +121,16 @@ describe("a word instead of a selector", () => {
   });
 
   it("means values that it is, the most usual label first, and else those that contain it", () => {
-    expect(meant("kubelet")).toEqual(["service=kubelet", "process=kubelet"]);
+    expect(meant("kubelet")).toEqual(["service=kubelet", "process=kubelet", "acme.team=kubelet"]);
     expect(meant("postgres")).toEqual(["service=Postgres"]);
-    expect(meant("kube")).toEqual(["service=kubelet", "service=kube-proxy", "process=kubelet"]);
-    expect(meant("db-")).toEqual(["node=db-1", "node=db-2"]);
+    expect(meant("kube-")).toEqual(["node=kube-node", "service=kube-proxy"]);
     expect(meant("nobody")).toEqual([]);
-    expect(meanings("e", values, 2)).toHaveLength(2);
+    expect(meanings("e", hits, 2)).toHaveLength(2);
   });
 
-  it("is looked for in labels that name something", () => {
-    expect(wordLabels(["node", "cpu", "tid", "service", "version", "process", "tgid"])).toEqual([
-      "service",
-      "process",
-      "node",
-      "version",
-    ]);
+  it("means neither a number of something nor a function", () => {
+    expect(meant("12")).toEqual([]);
+    expect(meanings("kubelet", [{ label: "function", value: "kubelet" }], 9)).toEqual([]);
   });
 });
 

@@ -87,7 +87,7 @@ describe("side A where nobody chose one", () => {
   it("is what lies just before a window that was picked, where it ran there", () => {
     const { base, comparison, said } = chosen(window(1000, 1060), true, level(1, 120));
     expect([base, comparison]).toEqual([window(940, 1000), window(1000, 1060)]);
-    expect(said).toMatch(/1.min just before B/);
+    expect(said).toMatch(/previous window \(1.min\)/);
   });
 
   it("begins where the process did, and B is as long", () => {
@@ -113,7 +113,7 @@ describe("side A where nobody chose one", () => {
   it("is the first half of a range that follows the present, of its covered part", () => {
     const all = chosen(window(1000, 1100), false, level(1, 200));
     expect([all.base, all.comparison]).toEqual([window(1000, 1050), window(1050, 1100)]);
-    expect(all.said).toBe("A is the first half of this range, B the second");
+    expect(all.said).toBe("Baseline: first half of this range, B the second");
     const part = chosen(window(1000, 1100), false, unwatched(140), level(1, 60));
     expect([part.base, part.comparison]).toEqual([window(1040, 1070), window(1070, 1100)]);
     expect(part.said).toContain("no agent covered what was before");

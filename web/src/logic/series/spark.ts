@@ -1,10 +1,14 @@
 /**
  * A series as a small line. In: cores a step, null where nobody watched. Out: the path of an SVG line, `M` after each
- * gap.
+ * gap. Lines that are looked at together have one `most`.
  */
 
-export function sparkPath(values: readonly (number | null)[], width: number, height: number): string {
-  const most = values.reduce((top: number, value) => Math.max(top, value ?? 0), 0);
+export function sparkPath(
+  values: readonly (number | null)[],
+  width: number,
+  height: number,
+  most = values.reduce((top: number, value) => Math.max(top, value ?? 0), 0),
+): string {
   const last = Math.max(1, values.length - 1);
   let path = "";
   let gap = true;

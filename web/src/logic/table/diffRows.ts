@@ -18,7 +18,17 @@ export function judgedRows(rows: readonly DiffTopRow[], hasBoth: boolean): reado
   return hasBoth ? rows : rows.map((row) => ({ ...row, state: "same" }));
 }
 
-export const DIFF_SORT_KEYS = ["name", "before", "after", "delta", "low", "state", "factor"] as const;
+export const DIFF_SORT_KEYS = [
+  "name",
+  "beforeTime",
+  "afterTime",
+  "before",
+  "after",
+  "delta",
+  "low",
+  "state",
+  "factor",
+] as const;
 export type DiffSortKey = (typeof DIFF_SORT_KEYS)[number];
 
 export function diffRows(
@@ -50,6 +60,9 @@ export function largestDelta(rows: readonly DiffTopRow[]): number {
  * A delta is ranked by its size, what differs before what may be chance: what vanished matters as much as what came.
  */
 function sortValue(row: DiffTopRow, key: Exclude<DiffSortKey, "name" | "state">): number {
+  // Counts are by value: what has more of them has more time.
+  if (key === "beforeTime") return row.base_total;
+  if (key === "afterTime") return row.total;
   if (key === "before") return row.base_norm;
   if (key === "after") return row.norm;
   if (key === "delta") return Math.abs(row.delta) + (row.state === "same" ? 0 : ABOVE_ALL);

@@ -4,6 +4,7 @@
  */
 import { compareText } from "../text/names.ts";
 import { functionIds } from "../tree/functionIds.ts";
+import { isNoFunction } from "../tree/rows.ts";
 import { atOnce } from "../tree/slices.ts";
 import { frameName, kindName, moduleName, type Tree } from "../tree/tree.ts";
 
@@ -42,7 +43,7 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
     const i = frame[id] as number;
     if ((total[id] as number) <= 0) continue;
     const kind = kindName(tree, i);
-    if (kind === "root" || kind === "trimmed") continue;
+    if (isNoFunction(kind)) continue;
     const [name, module] = [frameName(tree, i), moduleName(tree, i)];
     rows.push({
       name,

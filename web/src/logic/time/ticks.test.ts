@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { levelTicks, timeTicks } from "./ticks.ts";
 import { clock, rangeText, tickLabels, zoneOf, zoneText } from "./time.ts";
+import { followZone, isTwice } from "./zone.ts";
 
 describe("labels of an axis", () => {
   it("stand at round times within the range", () => {
@@ -87,9 +88,46 @@ describe("a time axis across a change of the clocks", () => {
     expect(rangeText({ from: halfPast, until: halfPast + HOUR }, halfPast)).toBe("02:30 UTC+2 – 02:30 UTC+1");
     expect(zoneText({ from, until: from + 5 * HOUR })).toBe("UTC+2, then UTC+1");
     expect(zoneOf(Date.parse("2026-01-01T00:00:00Z"))).toBe("UTC+1");
+    // Both ends lie in an hour that comes twice.
+    const second = { from: halfPast + HOUR, until: halfPast + HOUR + 600_000 };
+    expect(rangeText(second, halfPast)).toBe("02:30:00 UTC+1 – 02:40:00 UTC+1");
     process.env.TZ = "America/St_Johns";
     expect(zoneOf(Date.parse("2026-01-01T00:00:00Z"))).toBe("UTC-3:30");
     process.env.TZ = "UTC";
     expect(zoneText({ from, until: from + DAY })).toBe("UTC");
+  });
+
+  it("knows which times come twice, to the minute", () => {
+    for (const [zone, , back] of ZONES.map(([name, forward, day]) => [name, forward, day] as const)) {
+      process.env.TZ = zone;
+      const noon = Date.parse(`${back}T12:00:00Z`);
+      const times = Array.from({ length: 48 * 60 }, (_, i) => noon - DAY + i * 60_000);
+      const seen = new Map<string, number>();
+      for (const at of times) {
+        const key = new Date(at).toString().slice(0, 21);
+        seen.set(key, (seen.get(key) ?? 0) + 1);
+      }
+      for (const at of times) expect(isTwice(at)).toBe(seen.get(new Date(at).toString().slice(0, 21)) === 2);
+    }
+  });
+
+  it("is of UTC where that is chosen: days of 24 hours, whatever the clocks of the browser do", () => {
+    followZone(() => "utc");
+    try {
+      for (const [zone, ...days] of ZONES) {
+        process.env.TZ = zone;
+        for (const day of days) {
+          const from = Date.parse(`${day}T00:00:00Z`) - DAY;
+          const { ticks, stepMs } = timeTicks(from, from + 3 * DAY, 4);
+          expect(ticks).toEqual([from, from + DAY, from + 2 * DAY, from + 3 * DAY]);
+          expect(new Set(tickLabels(ticks, stepMs)).size).toBe(4);
+          expect(zoneText({ from, until: from + 3 * DAY })).toBe("UTC");
+          expect(clock(from + 5 * HOUR)).toBe("05:00:00");
+          expect(rangeText({ from, until: from + HOUR }, from)).toBe("00:00 – 01:00");
+        }
+      }
+    } finally {
+      followZone(() => "local");
+    }
   });
 });

@@ -3,6 +3,8 @@
  * range.
  */
 
+import { aheadOfUtc, calendarOf, momentOf } from "./zone.ts";
+
 const STEPS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
   900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
@@ -13,7 +15,7 @@ const WEEK_MS = 7 * DAY_MS;
 /** Of days since 1970, which began with a Thursday. */
 const FIRST_MONDAY = 4;
 
-/** Round times (Unix milliseconds) of the browser's zone, at most so many, whatever its clocks do in between. */
+/** Round times (Unix milliseconds) of the chosen zone, at most so many, whatever its clocks do in between. */
 export function timeTicks(from: number, until: number, most: number): { ticks: number[]; stepMs: number } {
   const fits = (step: number) => (until - from) / step <= most;
   const stepMs = STEPS_MS.find(fits) ?? Math.max(1, Math.ceil((until - from) / WEEK_MS / most)) * WEEK_MS;
@@ -27,7 +29,7 @@ export function timeTicks(from: number, until: number, most: number): { ticks: n
  */
 function evenTicks(from: number, until: number, stepMs: number): number[] {
   const ticks: number[] = [];
-  const behindUtc = (at: number) => new Date(at).getTimezoneOffset() * 60_000;
+  const behindUtc = (at: number) => -aheadOfUtc(at) * 60_000;
   const next = (at: number) => Math.ceil((at - behindUtc(at)) / stepMs) * stepMs + behindUtc(at);
   // Where clocks change by half an hour, whole hours stand elsewhere from then on.
   for (let tick = next(from); tick <= until; tick = next(tick + 1)) ticks.push(tick);
@@ -40,19 +42,18 @@ function evenTicks(from: number, until: number, stepMs: number): number[] {
  */
 function calendarTicks(from: number, until: number, stepMs: number): number[] {
   const ticks: number[] = [];
-  const begin = new Date(from);
-  const dayOf = (offset: number) => new Date(begin.getFullYear(), begin.getMonth(), begin.getDate() + offset);
+  const begin = calendarOf(from);
   for (let offset = 0; ; offset++) {
-    const day = dayOf(offset);
-    if (day.getTime() > until) return ticks;
-    const days = Date.UTC(day.getFullYear(), day.getMonth(), day.getDate()) / DAY_MS;
+    const midnight = momentOf(begin.year, begin.month, begin.day + offset);
+    if (midnight > until) return ticks;
+    const days = Date.UTC(begin.year, begin.month, begin.day + offset) / DAY_MS;
     if (stepMs >= DAY_MS) {
-      if (((days - FIRST_MONDAY) * DAY_MS) % stepMs === 0 || stepMs === DAY_MS) ticks.push(day.getTime());
+      if (((days - FIRST_MONDAY) * DAY_MS) % stepMs === 0 || stepMs === DAY_MS) ticks.push(midnight);
       continue;
     }
     for (let hour = 0; hour < 24; hour += stepMs / HOUR_MS) {
-      const tick = new Date(day.getFullYear(), day.getMonth(), day.getDate(), hour);
-      if (tick.getHours() === hour) ticks.push(tick.getTime());
+      const tick = momentOf(begin.year, begin.month, begin.day + offset, hour);
+      if (calendarOf(tick).hour === hour) ticks.push(tick);
     }
   }
 }

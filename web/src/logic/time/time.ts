@@ -1,7 +1,8 @@
 /**
  * Times and ranges. The URL and the API hold a time as Unix milliseconds, RFC 3339, or relative to now (`now-90s`,
- * `now-1h`); pages compute in Unix milliseconds and show the browser's own time zone, which they name.
+ * `now-1h`); pages compute in Unix milliseconds and show the zone that was chosen, which they name.
  */
+import { aheadOfUtc, calendarOf, isTwice } from "./zone.ts";
 
 export interface Window {
   from: number;
@@ -37,9 +38,9 @@ const two = (value: number) => String(value).padStart(2, "0");
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 export function clock(ms: number, seconds = true): string {
-  const t = new Date(ms);
-  const text = `${two(t.getHours())}:${two(t.getMinutes())}`;
-  return seconds ? `${text}:${two(t.getSeconds())}` : text;
+  const { hour, minute, second } = calendarOf(ms);
+  const text = `${two(hour)}:${two(minute)}`;
+  return seconds ? `${text}:${two(second)}` : text;
 }
 
 /** `12:04:05.123`. */
@@ -50,18 +51,18 @@ export function clockMs(ms: number): string {
 
 /** `14 Nov`, with the year where it is not that of `now`. */
 export function day(ms: number, now = ms): string {
-  const t = new Date(ms);
-  const year = t.getFullYear();
-  return `${t.getDate()} ${MONTHS[t.getMonth()]}${year === new Date(now).getFullYear() ? "" : ` ${year}`}`;
+  const { year, month, day: date } = calendarOf(ms);
+  return `${date} ${MONTHS[month]}${year === calendarOf(now).year ? "" : ` ${year}`}`;
 }
 
 function sameDay(a: number, b: number): boolean {
-  return new Date(a).toDateString() === new Date(b).toDateString();
+  const [one, other] = [calendarOf(a), calendarOf(b)];
+  return one.day === other.day && one.month === other.month && one.year === other.year;
 }
 
 /** What the clocks are ahead of UTC at a moment: `UTC+1`, `UTC-3:30`, `UTC`. */
 export function zoneOf(ms: number): string {
-  const ahead = -new Date(ms).getTimezoneOffset();
+  const ahead = aheadOfUtc(ms);
   if (ahead === 0) return "UTC";
   const [hours, minutes] = [Math.floor(Math.abs(ahead) / 60), Math.abs(ahead) % 60];
   return `UTC${ahead < 0 ? "-" : "+"}${hours}${minutes === 0 ? "" : `:${two(minutes)}`}`;
@@ -75,28 +76,25 @@ export function zoneText({ from, until }: Window): string {
 
 /**
  * `14:05:00 – 14:20:00`, with the day where it is not the day of `now`, and with the zones where the clocks change
- * within.
+ * within, or show a time twice.
  */
 export function rangeText(range: Window, now: number): string {
   const seconds = range.until - range.from < 3_600_000 || range.from % 60_000 !== 0;
   const [begins, ends] = [zoneOf(range.from), zoneOf(range.until)];
-  const zone = (of: string) => (begins === ends ? "" : ` ${of}`);
+  const isPlain = begins === ends && !isTwice(range.from) && !isTwice(range.until);
+  const zone = (of: string) => (isPlain ? "" : ` ${of}`);
   const moment = (ms: number, isDayKnown: boolean) => `${isDayKnown ? "" : `${day(ms, now)} `}${clock(ms, seconds)}`;
   const begin = `${moment(range.from, sameDay(range.from, now))}${zone(begins)}`;
   const end = `${moment(range.until, sameDay(range.from, range.until))}${zone(ends)}`;
   return `${begin} – ${end}`;
 }
 
-/** For `<input type="datetime-local" step="1">`, in local time. */
-export function toLocalInput(ms: number): string {
-  const t = new Date(ms);
-  const date = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
-  return `${date}T${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
-}
-
-export function fromLocalInput(text: string): number | null {
-  const ms = new Date(text).getTime();
-  return Number.isNaN(ms) ? null : ms;
+/** `2026-11-27 14:05:00`, as the field of a range takes it; with the zone where clocks show the time twice. */
+export function dateText(ms: number): string {
+  const { year, month, day: date } = calendarOf(ms);
+  const part = ms % 1000 === 0 ? "" : `.${String(ms % 1000).padStart(3, "0")}`;
+  const zone = isTwice(ms) ? ` ${zoneOf(ms)}` : "";
+  return `${year}-${two(month + 1)}-${two(date)} ${clock(ms)}${part}${zone}`;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf, type Frame } from "../fixtures.ts";
-import { ancestors, diffTreeOf, frameName, moduleName, ROOT, type Tree, treeOf } from "../tree/tree.ts";
+import { ancestors, diffTreeOf, frameName, kindName, moduleName, ROOT, type Tree, treeOf } from "../tree/tree.ts";
 import { type Transform, transformsOf, transformsText, withTransform } from "./list.ts";
 import { transformed } from "./transform.ts";
 
@@ -271,5 +271,101 @@ describe("transforms", () => {
     expect(shown.size).toBeLessThan(4 * 500 + 200);
     expect(shown.trimmed).toBe(true);
     checkSums(shown);
+  });
+});
+
+describe("transforms below rows of labels", () => {
+  const row = (label: string, name: string, calls: Frame[], self = 0): Frame => ({
+    name,
+    module: label,
+    kind: "label",
+    self,
+    before: self,
+    calls,
+  });
+  const stacks = (own: number): Frame[] => [
+    {
+      name: "main",
+      module: "m",
+      self: own,
+      before: 1,
+      calls: [
+        { name: "walk", module: "m", self: 5 * own, before: 7, calls: [{ name: "walk", module: "m", self: own }] },
+        { name: "read", module: "libc", self: 2, before: 3 },
+      ],
+    },
+    // A function that is called as a label, and one as its value.
+    { name: "a", module: "service", self: 3, before: 3 },
+  ];
+  const services = { a: stacks(1), b: stacks(4), "": [{ name: "idle", self: 6, before: 6 }] };
+  const grouped = Object.entries(services).map(([name, calls]) => row("service", name, calls, name === "a" ? 2 : 0));
+
+  /** Rows of a tree, each with the tree below it as stacks. */
+  function below(tree: Tree): Map<string, Stacks> {
+    const rows = new Map<string, Stacks>();
+    for (let i = 1; i < tree.size; i = tree.end[i] as number) {
+      expect(kindName(tree, i)).toBe("label");
+      const inner = stacksOf(tree, i, tree.end[i] as number).map(({ frames, own }) => ({
+        frames: frames.slice(1),
+        own,
+      }));
+      rows.set(frameName(tree, i), summed(inner));
+    }
+    return rows;
+  }
+
+  const LISTS: Transform[][] = [
+    [{ op: "focus", name: "walk" }],
+    [{ op: "hide", name: "walk" }],
+    [{ op: "hide", name: "a" }],
+    [{ op: "collapse", name: "m" }],
+    [{ op: "collapse", name: "service" }],
+    [{ op: "merge", name: "" }],
+    [{ op: "invert", name: "" }],
+    [
+      { op: "focus", name: "walk" },
+      { op: "invert", name: "" },
+    ],
+  ];
+
+  it.each(LISTS.map((list) => [transformsText(list), list] as const))("%s is done to each row's stacks", (_, list) => {
+    for (const isDiff of [false, true]) {
+      const make = (calls: Frame[]) => (isDiff ? diffTreeOf(diffOf(calls), "both") : treeOf(answerOf(calls)));
+      const whole = transformed(make(grouped), list).tree;
+      checkSums(whole);
+      const found = below(whole);
+      for (const { name, calls = [], self = 0 } of grouped) {
+        const alone = summed(
+          list.reduce((all, one) => all.flatMap((stack) => naive([stack], one)), stacksOf(make(calls))),
+        );
+        // Samples without any frame are not gone through by a function.
+        const bare = list[0]?.op === "focus" ? 0 : self;
+        if (bare > 0)
+          alone.set(
+            "",
+            (alone.get("") ?? (isDiff ? [0, 0] : [0])).map((sum) => sum + bare),
+          );
+        const expected = new Map([...alone].sort(([a], [b]) => (a < b ? -1 : 1)));
+        expect(found.get(name) ?? new Map(), name).toEqual(expected);
+      }
+    }
+  });
+
+  it("a sandwich has the rows as the outermost callers", () => {
+    const { tree } = transformed(treeOf(answerOf(grouped)), [{ op: "sandwich", name: "walk" }]);
+    checkSums(tree);
+    const outermost = [...tree.parent.keys()].filter(
+      (i) => i >= tree.callersFrom && tree.end[i] === i + 1 && kindName(tree, i) === "label",
+    );
+    expect(outermost.map((i) => [frameName(tree, i), tree.total[i]])).toEqual([
+      ["b", 24],
+      ["a", 6],
+    ]);
+    expect(tree.total[ROOT]).toBe(30);
+  });
+
+  it("nothing is done to a row that is called as a function is", () => {
+    const list: Transform[] = [{ op: "hide", name: "b" }];
+    expect(transformed(treeOf(answerOf(grouped)), list).missing).toEqual(list);
   });
 });

@@ -8,9 +8,13 @@
  * `collapse`  frames of one module that follow each other are one frame
  * `invert`    from the leaf to its callers
  * `sandwich`  one function, all its callees below it and all its callers above; always the last
+ *
+ * Rows of labels are no functions, and none of this is done to them: stacks are focused and turned round below their
+ * rows, and in a sandwich a row is the outermost caller.
  */
 import { functionIds } from "../tree/functionIds.ts";
 import { Pairs } from "../tree/pairs.ts";
+import { rowKind } from "../tree/rows.ts";
 import { atOnce, STEP, type Steps } from "../tree/slices.ts";
 import { ROOT, type Tree } from "../tree/tree.ts";
 import { measuresOf, TreeBuilder } from "./builder.ts";
@@ -56,8 +60,8 @@ function* applied(tree: Tree, { op, name }: Transform, free: number): Steps<Tree
   if (op === "invert") return yield* inverted(tree, free);
   const column = op === "collapse" ? tree.module : tree.name;
   const id = tree.strings.indexOf(name);
-  const folded = tree.kinds.indexOf("trimmed");
-  const isMeant = (node: number) => column[node] === id && node !== ROOT && tree.kind[node] !== folded;
+  const others = [tree.kinds.indexOf("trimmed"), rowKind(tree)];
+  const isMeant = (node: number) => column[node] === id && node !== ROOT && !others.includes(tree.kind[node] as number);
   let first = 1;
   while (first < tree.size && !isMeant(first)) first++;
   if (id < 0 || first === tree.size) return null;
@@ -84,10 +88,35 @@ function* reshaped(tree: Tree, root: number, place: Place): Steps<Tree> {
 
 function* focused(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
   const { ids } = yield* functionIds(tree);
+  const begin = yield* belowRows(tree, ids);
   return yield* reshaped(tree, -1, (node, above, builder) => {
     if (above < 0 && !isMeant(node)) return -1;
-    return builder.child(Math.max(above, ROOT), ids[node] as number, node);
+    return builder.child(above < 0 ? begin(builder, tree.parent[node] as number) : above, ids[node] as number, node);
   });
+}
+
+/**
+ * Where the stacks of a node begin in the new tree: below its rows, which are made where the first of their stacks is.
+ */
+function* belowRows(tree: Tree, ids: Int32Array): Steps<(builder: TreeBuilder, node: number) => number> {
+  const row = rowKind(tree);
+  /** The innermost row of each node, itself or above it; the root where there is none. */
+  const rows = new Int32Array(tree.size);
+  for (let i = 1; i < tree.size; i++) {
+    if ((i & STEP) === 0) yield;
+    rows[i] = tree.kind[i] === row ? i : (rows[tree.parent[i] as number] as number);
+  }
+  const image = new Map([[ROOT, ROOT]]);
+  const begin = (builder: TreeBuilder, node: number): number => {
+    const at = rows[node] as number;
+    let made = image.get(at);
+    if (made === undefined) {
+      made = builder.child(begin(builder, tree.parent[at] as number), ids[at] as number, at);
+      image.set(at, made);
+    }
+    return made;
+  };
+  return begin;
 }
 
 function* hidden(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
@@ -179,6 +208,13 @@ function* climb(
   const all = origin.reduce((sum, node) => sum + weightOf(node), 0);
   const current = Int32Array.from(next);
   const at = new Int32Array(origin.length);
+  const row = rowKind(tree);
+  // What is turned round ends below its rows; callers of a function end with them.
+  const isEnd = (node: number) => node === ROOT || (!above && tree.kind[node] === row);
+  if (!above && tree.kind.includes(row)) {
+    const begin = yield* belowRows(tree, ids);
+    for (let e = 0; e < at.length; e++) at[e] = begin(builder, origin[e] as number);
+  }
   const group = new Int32Array(origin.length);
   // Callers stand beside the callees of the root, and must not be taken for them.
   const key = (e: number, fn: number) => (above && at[e] === ROOT ? ~fn : fn);
@@ -189,7 +225,7 @@ function* climb(
     for (let e = 0; least > 0 && e < alive; e++) {
       if ((e & STEP) === 0) yield;
       const node = current[e] as number;
-      if (node === ROOT) continue;
+      if (isEnd(node)) continue;
       const g = groups.of(at[e] as number, ids[node] as number);
       group[e] = g;
       mass[g] = (mass[g] ?? 0) + weightOf(origin[e] as number);
@@ -199,7 +235,7 @@ function* climb(
       if ((e & STEP) === 0) yield;
       const node = current[e] as number;
       const from = origin[e] as number;
-      if (node === ROOT) {
+      if (isEnd(node)) {
         if (!above || at[e] !== ROOT) builder.add(at[e] as number, from, of);
         continue;
       }

@@ -4,6 +4,7 @@
  * anywhere, what comes out can be handed over without copies.
  */
 import type { DiffAnswer, FlamegraphAnswer, TreeColumns } from "../../api/types.ts";
+import { withoutOneRow } from "./rows.ts";
 import { BadTree, diffTreeOf, type Tree, treeOf } from "./tree.ts";
 
 /** What a tree is made of, and gone with it. */
@@ -22,16 +23,17 @@ export interface ParsedAnswers {
 
 export type Kind = keyof ParsedAnswers;
 
-/** Throws where the text is no JSON. */
-export function parseAnswer<K extends Kind>(kind: K, text: string): ParsedAnswers[K] {
+/** Throws where the text is no JSON. `ownRows`: nobody asked for the rows of labels, so that one alone is left out. */
+export function parseAnswer<K extends Kind>(kind: K, text: string, ownRows = false): ParsedAnswers[K] {
   const answer: unknown = JSON.parse(text);
-  const parsed = kind === "diff" ? parseDiff(answer as DiffAnswer) : parseFlamegraph(answer as FlamegraphAnswer);
+  const parsed =
+    kind === "diff" ? parseDiff(answer as DiffAnswer) : parseFlamegraph(answer as FlamegraphAnswer, ownRows);
   return parsed as ParsedAnswers[K];
 }
 
-function parseFlamegraph(answer: FlamegraphAnswer): ParsedFlamegraph {
-  const { strings: _, kinds: __, nodes: ___, ...rest } = answer;
-  return { ...rest, ...sound(() => treeOf(answer)) };
+function parseFlamegraph(answer: FlamegraphAnswer, ownRows: boolean): ParsedFlamegraph {
+  const { strings: _, kinds, nodes, ...rest } = answer;
+  return { ...rest, ...sound(() => treeOf(ownRows ? { ...answer, nodes: withoutOneRow(nodes, kinds) } : answer)) };
 }
 
 function parseDiff(answer: DiffAnswer): ParsedDiff {

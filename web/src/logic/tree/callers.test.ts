@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf } from "../fixtures.ts";
 import { callersAndCallees } from "./callers.ts";
+import { functionsLike } from "./functions.ts";
 import { placesOf, placesQuery, sourceText } from "./places.ts";
 import { diffTreeOf, frameName, type Tree, treeOf } from "./tree.ts";
 
@@ -73,5 +74,16 @@ describe("places of a function", () => {
       ["/old/libc.so.6", ""],
     ]);
     expect(places[0]?.sources.map(sourceText)).toEqual(["arena.c:7", "malloc.c:10–90"]);
+  });
+});
+
+describe("functions by a word", () => {
+  const tree = treeOf(answerOf(calls));
+  it("are found in any case, those that begin with it first, then the largest", () => {
+    expect(functionsLike(tree, "WALK", 5)).toEqual(["walk"]);
+    // "stat" has 20 samples itself; "main" and "walk" contain the letter too.
+    expect(functionsLike(tree, "a", 5)).toEqual(["walk", "stat", "main"]);
+    expect(functionsLike(tree, "a", 1)).toEqual(["walk"]);
+    expect(functionsLike(tree, "nothing", 5)).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@
  * Who calls a function and what it calls, over all of its frames. In: a tree from the root to the leaves and one of the
  * function's frames. Out: functions with their samples; a sample counts once, however often the one calls the other.
  */
+import { isRow } from "./rows.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "./tree.ts";
 
 export interface Neighbour {
@@ -62,7 +63,8 @@ export function callersAndCallees(tree: Tree, node: number): CallersAndCallees {
     const parent = tree.parent[i] as number;
     if (parent !== ROOT && isIt(parent)) callees.add(i, i);
     if (!isIt(i)) continue;
-    if (parent !== ROOT) callers.add(parent, i);
+    // Stacks begin below a row.
+    if (parent !== ROOT && !isRow(tree, parent)) callers.add(parent, i);
     sum.self += tree.self[i] as number;
     sum.baseSelf += tree.diff?.baseSelf[i] ?? 0;
     if (i < until) continue;

@@ -4,6 +4,7 @@
  * Out: parameters.
  */
 import type { FrameKey } from "./places.ts";
+import { isRow } from "./rows.ts";
 import { ancestors, frameName, kindName, moduleName, type Tree } from "./tree.ts";
 
 /** The server takes no longer one. */
@@ -23,9 +24,9 @@ export function matchOf(key: FrameKey): FrameMatch {
   return { match_frame: frameText(key) };
 }
 
-/** The frame at its place; null where the way to it is too long to be asked for. */
+/** The frame at its place, whatever its rows; null where the way to it is too long to be asked for. */
 export function pathMatchOf(tree: Tree, node: number): FrameMatch | null {
-  const way = ancestors(tree, node);
+  const way = ancestors(tree, node).filter((at) => !isRow(tree, at));
   const text = way
     .map((i) => frameText({ kind: kindName(tree, i), module: moduleName(tree, i), name: frameName(tree, i) }))
     .join(";");

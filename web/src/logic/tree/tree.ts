@@ -160,7 +160,7 @@ export function widths({ width, baseNorm, norm }: Pick<DiffData, "width" | "base
 export function withWidth(tree: Tree, width: Width): Tree {
   if (tree.diff === null || tree.diff.width === width) return tree;
   const diff = { ...tree.diff, width };
-  return assemble(tree, tree, widths(diff), diff);
+  return assemble(tree, tree, widths(diff), diff, tree.shape, tree.callersFrom);
 }
 
 function framesOf(nodes: TreeColumns, strings: readonly string[], kinds: readonly string[]): Frames {

@@ -3,6 +3,7 @@
  * to change state; it writes the address, so that Back undoes and a copied link shows the same page.
  */
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { groupBehind, rowsOf } from "../../logic/labels/rows.ts";
 import { DEFAULTS, HOME, missingIn, type PageState, readState, writeState } from "./url.ts";
 
 export type { PageState } from "./url.ts";
@@ -78,6 +79,7 @@ function plan(isStep: boolean): void {
  */
 export function navigate(change: Partial<PageState>, name = ""): void {
   const next = { ...current.peek(), ...("focus" in change ? { part: "", open: "" } : {}), ...change };
+  next.group = groupBehind(current.peek(), next);
   if (writeState(next) === writeState(current.peek()) && missing.peek() === null) return;
   const now = Date.now();
   const isContinued = name !== "" && name === gesture.name && now - gesture.at < GESTURE_MS;
@@ -128,7 +130,26 @@ export function startAddress(): void {
   });
 }
 
+/** Labels whose values stand as rows above the stacks. */
+export const rows = computed(() => rowsOf(page.value));
+
 /** The address of this page with a change, for links that can be opened in another tab. */
 export function linkTo(change: Partial<PageState>): string {
   return `${HOME}${writeState({ ...current.value, ...change })}`;
+}
+
+/** Groups of controls that are out of sight until they are wanted. */
+export type Fold = "chart" | "data" | "filter" | "graph" | "key" | "sides" | "totals";
+
+const openFolds = computed(() => new Set(fields.more.value.split(",").filter((name) => name !== "")));
+
+export function isOpen(fold: Fold): boolean {
+  return openFolds.value.has(fold);
+}
+
+/** Unfolds what is folded, and folds what is not. */
+export function toggle(fold: Fold): void {
+  const next = new Set(openFolds.peek());
+  if (!next.delete(fold)) next.add(fold);
+  navigate({ more: [...next].sort().join(",") });
 }

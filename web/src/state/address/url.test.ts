@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULTS, missingIn, readState, writeState } from "./url.ts";
+import { DEFAULTS, missingIn, readState, strangersIn, writeState } from "./url.ts";
 
 describe("the address", () => {
   it("is empty where everything has its default", () => {
@@ -27,14 +27,18 @@ describe("the address", () => {
       open: "1x.2y",
       sort: "-total",
       all: true,
+      group: "service,process",
       transform: "hide:a\\;b:c;merge",
       colour: "module",
       theme: "dark",
+      tz: "utc",
+      unit: "share",
       chartFrom: "1",
       chartUntil: "2",
       layout: "flame",
       pane: "table",
       rank: "process",
+      graphs: "beside",
       width: "after",
       only: "significant",
       measure: "self",
@@ -52,9 +56,20 @@ describe("the address", () => {
       before: "100",
       limit: "100000",
       ended: true,
+      find: "web 6.8",
+      state: "silent",
+      agentVersion: "0.1.0",
+      kernel: "6.8.0",
+      trouble: "any",
+      agent: "0123-ab",
+      markers: false,
+      split: "version",
       draw: "lines",
       apart: true,
       lists: false,
+      tab: "spent",
+      more: "data,sides",
+      against: "week",
     } as const;
     expect(new Set(Object.keys(state))).toEqual(new Set(Object.keys(DEFAULTS)));
     expect(readState(writeState(state))).toEqual(state);
@@ -62,6 +77,18 @@ describe("the address", () => {
 
   it("falls back to the default for what it does not know", () => {
     expect(readState("?view=party&normalize=odd&unknown=1&theme=pink&live=yes")).toEqual(DEFAULTS);
+  });
+});
+
+describe("an address of another version of the page", () => {
+  it("tells what is not known here: names, and values", () => {
+    expect(strangersIn("?view=explore&theme=pink&live=1&shape=round&query=%7B%7D")).toEqual([
+      "theme=pink",
+      "shape=round",
+    ]);
+    expect(strangersIn("?live=yes")).toEqual(["live=yes"]);
+    expect(strangersIn(writeState({ ...DEFAULTS, view: "compare", live: true, find: "x" }))).toEqual([]);
+    expect(strangersIn("?toString=1")).toEqual(["toString=1"]);
   });
 });
 

@@ -3,6 +3,8 @@
  * its default. Unknown parameters and bad values fall back to the default, so that an old link still opens.
  */
 import type { Measured, Normalize } from "../../api/types.ts";
+import { UNITS, type UnitChoice } from "../../logic/text/figure.ts";
+import type { Zone } from "../../logic/time/zone.ts";
 import type { Width } from "../../logic/tree/tree.ts";
 
 export interface PageState {
@@ -34,11 +36,17 @@ export interface PageState {
   sort: string;
   /** All sentences of a comparison, not only the largest changes. */
   all: boolean;
+  /** Labels whose values stand as rows above the stacks, or `none`, `auto`; empty: see `logic/labels/rows.ts`. */
+  group: string;
   /** What is done to the tree, in this order: `hide:malloc;merge`. */
   transform: string;
-  /** What a frame's colour tells; empty: the difference in a comparison, else the kind. */
+  /** What a frame's colour tells; empty: the difference in a comparison, else the module. */
   colour: "" | "kind" | "module";
   theme: "" | "light" | "dark";
+  /** What numbers of one window, and levels of charts, are told in. */
+  unit: UnitChoice;
+  /** The zone that times are told in. */
+  tz: Zone;
   /** What the chart of the compare view shows; empty: both windows with some air. */
   chartFrom: string;
   chartUntil: string;
@@ -47,6 +55,8 @@ export interface PageState {
   /** What the table of one window ranks: functions, or the values of a label. */
   rank: string;
   width: Width;
+  /** Both sides of a comparison as one graph, or each as one of its own. */
+  graphs: "union" | "beside";
   only: "" | "significant" | "new" | "gone";
   /** What of a frame is compared. */
   measure: Measured;
@@ -74,12 +84,30 @@ export interface PageState {
   limit: string;
   /** Agents that were replaced are listed too. */
   ended: boolean;
+  /** What of the agents is listed: words, a state, a version, a kernel, what is wrong; empty: all. */
+  find: string;
+  state: "" | "live" | "silent" | "replaced" | "sender";
+  agentVersion: string;
+  kernel: string;
+  trouble: "" | "any" | "silent" | "lost" | "limits" | "refused" | "offline";
+  /** The agent that is told in full, by its instance, else by its node. */
+  agent: string;
+  /** Moments of notes, versions and agents on the time axes. */
+  markers: boolean;
+  /** By what the history of the selected frame is divided. */
+  split: "" | "version";
   /** How layers of the chart are drawn. */
   draw: "stacked" | "lines";
   /** User and system time of each layer apart. */
   apart: boolean;
-  /** The lists of the largest nodes, services, … below the chart. */
+  /** The lists of the largest nodes, services, … can be chosen beside the graph. */
   lists: boolean;
+  /** What stands beside the graph; empty: the selected frame, else what is usual in the view. */
+  tab: string;
+  /** Controls that are unfolded, by name, joined by commas. */
+  more: string;
+  /** What "changed most" compares the window with; empty: the equal one before it. */
+  against: "" | "day" | "week";
 }
 
 export const DEFAULTS: PageState = {
@@ -101,15 +129,19 @@ export const DEFAULTS: PageState = {
   open: "",
   sort: "",
   all: false,
+  group: "",
   transform: "",
   colour: "",
   theme: "",
+  unit: "cores",
+  tz: "local",
   chartFrom: "",
   chartUntil: "",
   layout: "icicle",
   pane: "both",
   rank: "function",
   width: "both",
+  graphs: "union",
   only: "",
   measure: "total",
   confidence: "",
@@ -126,9 +158,20 @@ export const DEFAULTS: PageState = {
   before: "",
   limit: "",
   ended: false,
+  find: "",
+  state: "",
+  agentVersion: "",
+  kernel: "",
+  trouble: "",
+  agent: "",
+  markers: true,
+  split: "",
   draw: "stacked",
   apart: false,
   lists: true,
+  tab: "",
+  more: "",
+  against: "",
 };
 
 const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
@@ -136,13 +179,20 @@ const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   normalize: ["", "rate", "share", "absolute"],
   colour: ["", "kind", "module"],
   theme: ["", "light", "dark"],
+  unit: UNITS,
+  tz: ["local", "utc"],
   layout: ["icicle", "flame"],
   pane: ["both", "graph", "tree", "table"],
   width: ["both", "before", "after"],
+  graphs: ["union", "beside"],
   draw: ["stacked", "lines"],
   letter: ["A", "B"],
   only: ["", "significant", "new", "gone"],
   history: ["", "place"],
+  split: ["", "version"],
+  state: ["", "live", "silent", "replaced", "sender"],
+  trouble: ["", "any", "silent", "lost", "limits", "refused", "offline"],
+  against: ["", "day", "week"],
   measure: ["total", "self"],
   confidence: ["", "0.8", "0.9", "0.99", "0.999"],
 };
@@ -159,6 +209,18 @@ export function missingIn({ pathname, search }: { pathname: string; search: stri
   const view = new URLSearchParams(search).get("view");
   const isKnown = view === null || (CHOICES.view as readonly string[]).includes(view);
   return isKnown ? null : `view “${view.slice(0, 40)}”`;
+}
+
+/** What of an address this page does not know, as it stands there: names of no meaning, and values that are none. */
+export function strangersIn(search: string): string[] {
+  return [...new URLSearchParams(search)]
+    .filter(([name, value]) => {
+      const key = name as keyof PageState;
+      if (!Object.hasOwn(DEFAULTS, key)) return true;
+      if (typeof DEFAULTS[key] === "boolean") return value !== "0" && value !== "1";
+      return CHOICES[key] !== undefined && !(CHOICES[key] as readonly string[]).includes(value);
+    })
+    .map(([name, value]) => `${name}=${value}`);
 }
 
 const KEYS = Object.keys(DEFAULTS) as (keyof PageState)[];

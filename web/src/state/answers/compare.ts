@@ -10,10 +10,10 @@ import { stackOf } from "../../logic/series/stack.ts";
 import { isRelative, parseTime, type Window } from "../../logic/time/time.ts";
 import { around, askable, ordered, pairOf } from "../../logic/time/windows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
-import { fields } from "../address/page.ts";
+import { fields, rows } from "../address/page.ts";
 import { DEFAULTS } from "../address/url.ts";
 import { parse } from "../question/parsing.ts";
-import { ask, MIN_SHARE, present, range, SERIES_LIMIT, TOP_LIMIT } from "../question/question.ts";
+import { ask, grouped, MIN_SHARE, present, range, SERIES_LIMIT, TOP_LIMIT } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { marks } from "./heatmap.ts";
 
@@ -136,7 +136,7 @@ export const compareStack = computed(() =>
 
 export const diff: Resource<ParsedDiff> = resource(() => {
   if (!comparing.value || !isPaired.value) return null;
-  const parameters = { ...pairParameters(), min_share: MIN_SHARE };
+  const parameters = { ...pairParameters(), ...grouped(rows.value.labels), min_share: MIN_SHARE };
   return ask("diff", parameters, async (signal) => parse("diff", await api.diff(parameters, signal), signal));
 });
 

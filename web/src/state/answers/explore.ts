@@ -1,10 +1,10 @@
 /** One window: its chart, its profile and the values that took most of it. */
 import { computed } from "@preact/signals";
-import { api, type Parameters } from "../../api/index.ts";
+import { ApiError, api, type Parameters } from "../../api/index.ts";
 import type { ParsedFlamegraph } from "../../logic/tree/answer.ts";
-import { fields } from "../address/page.ts";
+import { fields, rows } from "../address/page.ts";
 import { parse } from "../question/parsing.ts";
-import { ask, MIN_SHARE, SERIES_LIMIT, selection, TOP_LIMIT } from "../question/question.ts";
+import { ask, grouped, MIN_SHARE, SERIES_LIMIT, selection, TOP_LIMIT } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { comparing } from "./compare.ts";
 import { heatmapWindow, marks } from "./heatmap.ts";
@@ -27,11 +27,23 @@ export const single = computed<Parameters | null>(() => {
 
 export const flamegraph: Resource<ParsedFlamegraph> = resource(() => {
   if (single.value === null) return null;
-  const parameters = { ...single.value, min_share: MIN_SHARE };
-  return ask("flamegraph", parameters, async (signal) =>
-    parse("flamegraph", await api.flamegraph(parameters, signal), signal),
-  );
+  const { labels, isOwn } = rows.value;
+  const bare = { ...single.value, min_share: MIN_SHARE };
+  const parameters = { ...bare, ...grouped(labels) };
+  return ask("flamegraph", parameters, async (signal) => {
+    const asked = isOwn ? api.flamegraph(parameters, signal).catch(withoutRows(bare, signal)) : null;
+    return parse("flamegraph", await (asked ?? api.flamegraph(parameters, signal)), signal, isOwn);
+  });
 });
+
+/** Rows that nobody asked for are no reason to show nothing: pairs of rows and stacks have limits of their own. */
+function withoutRows(bare: Parameters, signal: AbortSignal) {
+  return (error: unknown) => {
+    if (error instanceof ApiError && ["too_large", "bad_parameter", "timeout"].includes(error.code))
+      return api.flamegraph(bare, signal);
+    throw error;
+  };
+}
 
 /** Values of a label by CPU time, where the table shows them instead of functions. */
 export const ranking = resource(() => {

@@ -1,4 +1,4 @@
-/** The lists of what takes most, one series each, and the kernel's part of the chart's layers. */
+/** The lists of what takes most, all in one answer, and the kernel's part of the chart's layers. */
 import { computed } from "@preact/signals";
 import { api, type SeriesAnswer } from "../../api/index.ts";
 import { andMatcher, anyOf } from "../../logic/labels/selector.ts";
@@ -9,25 +9,22 @@ import { page } from "../address/page.ts";
 import { ask, range, selection } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { exploreSeries } from "./explore.ts";
+import { type Facets, facetsBy } from "./facets.ts";
 
 export const LISTED = ["node", "service", "container", "process", "thread"] as const;
 export type Listed = (typeof LISTED)[number];
 /** Values of a list. */
 const LIST_LENGTH = 5;
 
-const shown = computed(() => page.value.view === "explore" && page.value.lists);
+const shown = computed(() => page.value.view === "explore" && page.value.lists && page.value.tab === "lists");
 
-export const lists: Record<Listed, Resource<SeriesAnswer>> = Object.fromEntries(
-  LISTED.map((by) => [
-    by,
-    resource(() => {
-      if (!shown.value) return null;
-      const step = listStep(lengthOf(range.value));
-      const parameters = { ...selection.value, by, limit: LIST_LENGTH, step };
-      return ask("list", parameters, (signal) => api.series(parameters, signal));
-    }),
-  ]),
-) as Record<Listed, Resource<SeriesAnswer>>;
+/** All in one answer. */
+export const lists: Resource<Facets> = resource(() => {
+  if (!shown.value) return null;
+  const step = listStep(lengthOf(range.value));
+  const parameters = { ...selection.value, parts: "series", limit: LIST_LENGTH, step };
+  return ask("lists", parameters, (signal) => facetsBy(LISTED, parameters, signal));
+});
 
 /** The time that the kernel spent for the values of the chart, over the very steps of the chart. */
 export const kernelSeries: Resource<SeriesAnswer> = resource(() => {

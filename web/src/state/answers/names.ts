@@ -12,7 +12,7 @@ function isShown(label: Numbered): boolean {
   if (view.value === "nodes" || view.value === "timeline") return false;
   if (by.value === label || rank.value === label) return true;
   if (label !== "container" || view.value !== "explore") return false;
-  return lists.container.data.value?.series.some(({ value }) => value !== "") ?? false;
+  return lists.data.value?.container?.series?.series.some(({ value }) => value !== "") ?? false;
 }
 
 export const valueNames = Object.fromEntries(

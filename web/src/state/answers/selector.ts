@@ -4,6 +4,7 @@
  */
 import { computed } from "@preact/signals";
 import { ApiError, api } from "../../api/index.ts";
+import type { LabelMatcher } from "../../logic/labels/selector.ts";
 import { fields, page } from "../address/page.ts";
 import { compareSeries, diff } from "./compare.ts";
 import { exploreSeries, flamegraph } from "./explore.ts";
@@ -14,9 +15,30 @@ const KEPT_MS = 60_000;
 const MOST_LISTS = 32;
 const lists = new Map<string, { at: number; values: Promise<string[]> }>();
 
-/** Values that a word may mean, of the labels in this order. */
-export async function valuesOf(names: readonly string[]): Promise<{ label: string; values: string[] }[]> {
-  return Promise.all(names.map(async (label) => ({ label, values: await labelValues(label) })));
+type Completing = typeof import("../../logic/labels/completing.ts");
+let asked: Promise<Completing | null> | null = null;
+
+/** What completes selectors, fetched once somebody comes to a box for them; null where it can't be had now. */
+export function completing(): Promise<Completing | null> {
+  asked ??= import("../../logic/labels/completing.ts").catch(() => {
+    asked = null;
+    return null;
+  });
+  return asked;
+}
+
+/** Values and functions of others are further from a word than these. */
+const MOST_HITS = 1_000;
+
+/** Values that a word may mean; none where the server can't say. Whoever types on ends the question. */
+export async function meantBy(word: string, most: number, signal: AbortSignal): Promise<LabelMatcher[]> {
+  const { type, from, until } = page.peek();
+  const parameters = { type, from, until, search: word, limit: MOST_HITS };
+  const [file, { hits }] = await Promise.all([
+    completing(),
+    api.search(parameters, signal).catch(() => ({ hits: [] })),
+  ]);
+  return file?.meanings(word, hits, most) ?? [];
 }
 
 /**

@@ -4,9 +4,9 @@
  */
 import { buffersOf, type Kind, parseAnswer } from "../../logic/tree/answer.ts";
 
-addEventListener("message", ({ data }: MessageEvent<{ kind: Kind; bytes: ArrayBuffer }>) => {
+addEventListener("message", ({ data }: MessageEvent<{ kind: Kind; bytes: ArrayBuffer; ownRows: boolean }>) => {
   try {
-    const parsed = parseAnswer(data.kind, new TextDecoder().decode(data.bytes));
+    const parsed = parseAnswer(data.kind, new TextDecoder().decode(data.bytes), data.ownRows);
     const transfer = parsed.tree === null ? [] : (buffersOf(parsed.tree) as ArrayBuffer[]);
     postMessage(parsed, { transfer });
   } catch {

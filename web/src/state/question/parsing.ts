@@ -13,11 +13,12 @@ export async function parse<K extends Kind>(
   kind: K,
   bytes: ArrayBuffer,
   signal: AbortSignal,
+  ownRows = false,
 ): Promise<ParsedAnswers[K]> {
-  const large = bytes.byteLength < LARGE ? null : await parseApart(kind, bytes, signal);
+  const large = bytes.byteLength < LARGE ? null : await parseApart(kind, bytes, signal, ownRows);
   if (large !== null) return large;
   try {
-    return parseAnswer(kind, new TextDecoder().decode(bytes));
+    return parseAnswer(kind, new TextDecoder().decode(bytes), ownRows);
   } catch (error) {
     throw error instanceof SyntaxError ? notJson() : error;
   }
@@ -28,6 +29,7 @@ function parseApart<K extends Kind>(
   kind: K,
   bytes: ArrayBuffer,
   signal: AbortSignal,
+  ownRows: boolean,
 ): Promise<ParsedAnswers[K] | null> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL("./parse.worker.ts", import.meta.url), { type: "module" });
@@ -50,6 +52,6 @@ function parseApart<K extends Kind>(
       end();
       resolve(null);
     };
-    worker.postMessage({ kind, bytes });
+    worker.postMessage({ kind, bytes, ownRows });
   });
 }

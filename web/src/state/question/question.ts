@@ -28,6 +28,10 @@ export function ask<T>(name: string, parameters: Parameters, run: (signal: Abort
   return { name, question: `${name} ${JSON.stringify(parameters)}`, turn: refreshes.value, run };
 }
 
+/** Rows of labels above the stacks, as a flamegraph and a difference are asked for. */
+export const grouped = (labels: readonly string[]): Parameters =>
+  labels.length === 0 ? {} : { group: labels.join(",") };
+
 /** What is selected, as the server is asked. */
 export const selection = computed<Parameters>(() => ({
   type: type.value,

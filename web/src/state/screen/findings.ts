@@ -1,23 +1,23 @@
 /** What a comparison says beside the difference itself: findings, the A/A control, versions of the agents. */
 import { computed } from "@preact/signals";
 import { api, type DiffAnswer, type SeriesAnswer } from "../../api/index.ts";
+import { causesOf } from "../../logic/compare/causes.ts";
 import { versionsStatement, type Watchers, watchersOf } from "../../logic/compare/caveats.ts";
-import { findings } from "../../logic/compare/findings.ts";
 import { stackOf } from "../../logic/series/stack.ts";
 import { halves } from "../../logic/time/windows.ts";
-import { page } from "../address/page.ts";
+import { page, rows } from "../address/page.ts";
 import { comparing, criteria, diff, isPaired, pair } from "../answers/compare.ts";
-import { ask } from "../question/question.ts";
+import { ask, grouped } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { sent } from "./tree.ts";
 
 /** All but the root is folded. */
 const ROOT_ONLY = 0.9999;
 
-/** What in the difference changed, in findings on the tree as it was sent; empty while there is none. */
+/** Why both sides differ, on the tree as it was sent; empty while there is none. */
 export const changes = computed(() => {
   const shown = sent.value.tree;
-  return shown === null || shown.diff === null ? [] : findings(shown, diff.data.value?.measure ?? "total");
+  return shown === null || shown.diff === null ? [] : causesOf(shown, diff.data.value?.measure ?? "total");
 });
 
 /** Where side A has a selector of its own, its cores over the time of the chart, whatever their layers. */
@@ -55,6 +55,7 @@ export const control: Resource<DiffAnswer> = resource(() => {
     base_except_from: base.except?.[0],
     base_except_until: base.except?.[1],
     ...judged,
+    ...grouped(rows.value.labels),
     normalize: answer.normalize,
     min_share: ROOT_ONLY,
   };

@@ -1,9 +1,11 @@
 /** What is asked about the selected frame. */
 import { computed, effect, signal } from "@preact/signals";
 import { api } from "../../api/index.ts";
+import { type LabelMatcher, withMatchers } from "../../logic/labels/selector.ts";
 import { parseTime } from "../../logic/time/time.ts";
 import { type FrameMatch, matchOf, pathMatchOf } from "../../logic/tree/frameMatch.ts";
 import { type FrameKey, placesOf, placesQuery } from "../../logic/tree/places.ts";
+import { isNoFunction, isRow, rowMatchers } from "../../logic/tree/rows.ts";
 import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
 import { fields, page } from "../address/page.ts";
 import { pair } from "../answers/compare.ts";
@@ -17,6 +19,8 @@ interface Asked {
   key: FrameKey;
   /** At its place; null where the graph shows stacks in another way than they were taken, or the way is too long. */
   path: FrameMatch | null;
+  /** Its rows: one place below others is another. */
+  rows: readonly LabelMatcher[];
 }
 
 /** The selected frame, once the selection rests: what is asked about it follows no held key. */
@@ -27,7 +31,7 @@ const settled = signal<Asked | null>(null);
 const chosen = computed<FrameKey | null>(() => {
   const [shown, node] = [tree.value.tree, selected.value];
   const kind = shown === null || node === null ? "root" : kindName(shown, node);
-  if (shown === null || node === null || kind === "root" || kind === "trimmed") return null;
+  if (shown === null || node === null || isNoFunction(kind)) return null;
   return { name: frameName(shown, node), module: moduleName(shown, node), kind };
 });
 
@@ -35,6 +39,24 @@ const chosen = computed<FrameKey | null>(() => {
 const chartRange = computed<{ from: string | number; until: string | number }>(() => {
   const { view, from, until } = page.value;
   return view === "compare" ? pair.value.chart : { from, until };
+});
+
+/** The function of the selected frame, once the selection rests. */
+export const settledKey = computed<FrameKey | null>(() => settled.value?.key ?? null);
+
+/** By what the server finds the selected frame: its function, or its place where the history is of that. */
+export const settledPlace = computed<{ match: FrameMatch; query: string } | null>(() => {
+  const asked = settled.value;
+  const { query, history } = page.value;
+  if (asked === null) return null;
+  if (history !== "place" || asked.path === null) return { match: matchOf(asked.key), query };
+  return { match: asked.path, query: withMatchers(query, asked.rows) };
+});
+
+/** Values of the selected row of labels, and of those above it; none where a frame is selected. */
+export const selectedRows = computed<readonly LabelMatcher[]>(() => {
+  const [shown, node] = [tree.value.tree, selected.value];
+  return shown !== null && node !== null && isRow(shown, node) ? rowMatchers(shown, node) : [];
 });
 
 /** Whether the selected frame can be asked for at its place. */
@@ -46,9 +68,10 @@ export const hasPlace = computed(() => settled.value !== null && settled.value.p
  */
 const history = resource(() => {
   const asked = settled.value;
-  if (asked === null) return null;
-  const match = page.value.history === "place" ? (asked.path ?? matchOf(asked.key)) : matchOf(asked.key);
-  const parameters = { type: page.value.type, query: page.value.query, ...chartRange.value, by: "mode", ...match };
+  const place = settledPlace.value;
+  if (asked === null || place === null) return null;
+  const { match, query } = place;
+  const parameters = { type: page.value.type, query, ...chartRange.value, by: "mode", ...match };
   return ask("frame", parameters, async (signal) => ({ asked, answer: await api.series(parameters, signal) }));
 });
 
@@ -57,14 +80,14 @@ export const frameSeries = {
   data: computed(() => {
     const [known, wanted] = [history.data.value, chosen.value];
     if (known === null || wanted === null || !isSameKey(known.asked.key, wanted)) return null;
-    const isThere = fields.history.value !== "place" || samePath(known.asked.path, settled.value?.path ?? null);
+    const isThere = fields.history.value !== "place" || isSamePlace(known.asked, settled.value);
     return isThere ? known.answer : null;
   }),
   error: history.error,
 };
 
-function samePath(a: FrameMatch | null, b: FrameMatch | null): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
+function isSamePlace(a: Asked, b: Asked | null): boolean {
+  return JSON.stringify([a.path, a.rows]) === JSON.stringify([b?.path ?? null, b?.rows ?? []]);
 }
 
 function isSameKey(a: FrameKey, b: FrameKey): boolean {
@@ -87,7 +110,10 @@ export function startFrame(): void {
   effect(() => {
     const [key, shown, node] = [chosen.value, tree.value.tree, selected.value];
     const isPlace = shown !== null && node !== null && transforms.value.length === 0;
-    const asked = key === null ? null : { key, path: isPlace ? pathMatchOf(shown, node) : null };
+    const asked =
+      key === null
+        ? null
+        : { key, path: isPlace ? pathMatchOf(shown, node) : null, rows: isPlace ? rowMatchers(shown, node) : [] };
     const timer = setTimeout(() => {
       settled.value = asked;
     }, SETTLED_MS);

@@ -1,5 +1,17 @@
 /** The units of what is on the screen: of the tree and its tables, and of the chart. */
 import { computed } from "@preact/signals";
+import { measureOf } from "../../logic/graph/measure.ts";
+import {
+  besideOf,
+  figureHead,
+  figureText,
+  type Scale,
+  scaled,
+  scaleOf,
+  type UnitChoice,
+  type Worth,
+} from "../../logic/text/figure.ts";
+import { brief, duration } from "../../logic/text/format.ts";
 import {
   amountHead,
   amountShort,
@@ -12,8 +24,9 @@ import {
   unitOf,
 } from "../../logic/text/unit.ts";
 import { fields } from "../address/page.ts";
-import { compareSeries, comparing, diff } from "../answers/compare.ts";
+import { compareSeries, compareStack, comparing, diff } from "../answers/compare.ts";
 import { exploreSeries, flamegraph } from "../answers/explore.ts";
+import { exploreStack } from "../answers/lists.ts";
 import { beforeHits } from "../answers/timeline.ts";
 
 /** Of the tree: one window's, or side B's in a comparison. */
@@ -29,10 +42,44 @@ export const charted = computed<Unit>(() =>
   unitOf(fields.view.value === "compare" ? compareSeries.data.value : exploreSeries.data.value),
 );
 
+/** What the levels of the chart are multiplied by; null for cores. */
+export const chartScale = computed<Scale | null>(() => {
+  const isCompare = fields.view.value === "compare";
+  const answer = (isCompare ? compareSeries : exploreSeries).data.value;
+  const stack = (isCompare ? compareStack : exploreStack).value;
+  if (answer === null || stack === null) return null;
+  const seconds = stack.layers.reduce((sum, { amount }) => sum + amount, 0) / 1e9;
+  const samples = stack.layers.reduce((sum, layer) => sum + layer.samples, 0);
+  return scaleOf(fields.unit.value, charted.value.isTime, seconds > 0 ? samples / seconds : 0, stack.meanCapacity);
+});
+
 /** A level of the chart, with and without its unit. */
-export const levelIn = (value: number) => rateText(value, charted.value);
-export const level = (value: number) => rateShort(value, charted.value);
-export const levelTitle = () => rateHead(charted.value);
+export const level = (value: number) =>
+  charted.value.isTime ? scaled(value, chartScale.value) : rateShort(value, charted.value);
+export const levelIn = (value: number) =>
+  chartScale.value === null ? rateText(value, charted.value) : `${level(value)} ${chartScale.value.unit}`;
+export const levelTitle = () => chartScale.value?.unit ?? rateHead(charted.value);
+
+/** What a layer is over the whole chart, in the unit that was chosen; its share stands beside it. */
+export function layerFigure({ mean, amount, samples }: { mean: number; amount: number; samples: number }): string {
+  if (charted.value.isTime && fields.unit.value === "time") return duration(amount / 1e9);
+  if (charted.value.isTime && fields.unit.value === "samples") return brief(samples);
+  return rateShort(mean, charted.value);
+}
+
+/** What a sample of the window's tree stands for. */
+const worth = computed<Worth>(() => {
+  const answer = (fields.view.value === "timeline" ? beforeHits : flamegraph).data.value;
+  const unit = counted.value;
+  if (answer === null) return { secondsPerSample: 0, coresPerSample: 0, samples: 0, unit };
+  return { ...measureOf("", answer), samples: answer.samples, unit };
+});
+
+/** Samples of one window in the unit that was chosen, and in the one that stands beside it. */
+export const figure = (samples: number) => figureText(samples, fields.unit.value, worth.value);
+export const figureTitle = () => figureHead(fields.unit.value, counted.value);
+export const besideFigure = (samples: number, choice: UnitChoice = besideOf(fields.unit.value)) =>
+  figureText(samples, choice, worth.value);
 
 export const amount = (value: number) => amountText(value, counted.value);
 export const amountIn = (value: number) => amountShort(value, counted.value);

@@ -1,23 +1,21 @@
 /** The bar on top: where one is, what is selected, which time, and how to add a machine. */
 import { isRelative, parseTime } from "../../logic/time/time.ts";
-import { ordered, placeWithin } from "../../logic/time/windows.ts";
+import { ordered, pairTexts, placeWithin } from "../../logic/time/windows.ts";
 import { navigate, page, refresh } from "../../state/address/page.ts";
 import { pair } from "../../state/answers/compare.ts";
-import { selectorFaults } from "../../state/answers/selector.ts";
 import { present, range } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { Compare, Heatmap, InstallLine, Nodes, ShareChoices, Timeline } from "../lazyViews.tsx";
 import { Go } from "../ui/Go.tsx";
+import { NARROW, useMedia } from "../ui/hooks.ts";
 import { Menu } from "../ui/Menu.tsx";
 import { Progress } from "../ui/Notices.tsx";
 import { Build } from "./Build.tsx";
-import { HelpButton } from "./Help.tsx";
-import { ProfileType } from "./ProfileType.tsx";
-import { QueryBox } from "./QueryBox.tsx";
+import { HelpButton, SavedButton } from "./Help.tsx";
 import { TimeRange } from "./TimeRange.tsx";
 
 /** Name, title, and what has to be fetched before it is shown. */
-const VIEWS = [
+export const VIEWS = [
   ["explore", "Explore", null],
   ["compare", "Compare", Compare],
   ["heatmap", "Heatmap", Heatmap],
@@ -25,10 +23,10 @@ const VIEWS = [
   ["nodes", "Nodes", Nodes],
 ] as const;
 
-type View = (typeof VIEWS)[number][0];
+export type View = (typeof VIEWS)[number][0];
 
 /** What changes with the view: a comparison starts from the range that was looked at, and leads back to it. */
-function changeFor(view: View) {
+export function changeFor(view: View) {
   const { from, until, baseFrom, baseUntil, view: old } = page.value;
   if (view !== "compare" || old === "compare") return { view, focus: "", zoom: "", box: "" };
   // Where no side A was chosen for this very window, the page chooses one.
@@ -44,52 +42,98 @@ function changeFor(view: View) {
   };
 }
 
+/** Skips what stands above the frames. */
+function toFrames(): void {
+  const frames = document.querySelector<HTMLElement>("[data-frames]") ?? document.querySelector("main");
+  frames?.focus();
+  frames?.scrollIntoView({ block: "nearest" });
+}
+
 export function Header() {
-  const { view, query } = page.value;
+  const { view } = page.value;
+  const isNarrow = useMedia(NARROW);
   return (
     <header class="header">
-      <Go class="brand" href="/" change={{ view: "explore" }} onGo={() => navigate(changeFor("explore"))}>
+      <button type="button" class="skip button" onClick={toFrames}>
+        {view === "nodes" ? "Skip to the list" : "Skip to the frames"}
+      </button>
+      <Go
+        class="brand"
+        href="/"
+        change={{ view: "explore" }}
+        aria-label="Stakeout"
+        onGo={() => navigate(changeFor("explore"))}
+      >
         <img src="/favicon.svg" alt="" width="22" height="22" />
-        <span>Stakeout</span>
+        {!isNarrow && <span>Stakeout</span>}
       </Go>
-      <nav class="tabs" aria-label="Views">
-        {VIEWS.map(([name, title, part]) => (
-          <Go
-            key={name}
-            change={{ view: name }}
-            aria-current={view === name ? "page" : undefined}
-            onPointerEnter={part?.preload}
-            onFocus={part?.preload}
-            onGo={() => navigate(changeFor(name))}
-          >
-            {title}
-          </Go>
-        ))}
-      </nav>
-      {view !== "nodes" && <span class="header-break" />}
-      {view !== "nodes" && <ProfileType />}
-      {view !== "nodes" && (
-        <QueryBox
-          name="Selector"
-          value={query}
-          placeholder='all samples — try {service="…"}'
-          error={selectorFaults.value.query}
-          onSubmit={(text) => navigate({ query: text, focus: "" })}
-        />
-      )}
+      {isNarrow ? <ViewsMenu /> : <Views />}
       {view !== "compare" && view !== "nodes" && <PageRange />}
       {view === "compare" && <CompareRange />}
       <Progress />
       <div class="header-end">
-        <Build />
-        <Menu label="Share ▾" name="Share" class="to-left" onNear={ShareChoices.preload}>
-          {(close) => <ShareChoices close={close} />}
-        </Menu>
-        <InstallMenu />
-        <ThemeButton />
-        <HelpButton />
+        {!isNarrow && <Build />}
+        {isNarrow ? (
+          <Menu label="⋯" name="More" class="to-left" onNear={ShareChoices.preload}>
+            {(close) => (
+              <div class="more-panel">
+                <ShareChoices close={close} />
+                <InstallLine />
+                <div class="more-end">
+                  <SavedButton />
+                  <ThemeButton />
+                  <HelpButton />
+                  <Build />
+                </div>
+              </div>
+            )}
+          </Menu>
+        ) : (
+          <>
+            <Menu label="Share ▾" name="Share" class="to-left" onNear={ShareChoices.preload}>
+              {(close) => <ShareChoices close={close} />}
+            </Menu>
+            <SavedButton />
+            <InstallMenu />
+            <ThemeButton />
+            <HelpButton />
+          </>
+        )}
       </div>
     </header>
+  );
+}
+
+function Views({ onGo }: { onGo?: () => void }) {
+  const { view } = page.value;
+  return (
+    <nav class="tabs" aria-label="Views">
+      {VIEWS.map(([name, title, part]) => (
+        <Go
+          key={name}
+          change={{ view: name }}
+          aria-current={view === name ? "page" : undefined}
+          onPointerEnter={part?.preload}
+          onFocus={part?.preload}
+          onGo={() => {
+            navigate(changeFor(name));
+            onGo?.();
+          }}
+        >
+          {title}
+        </Go>
+      ))}
+    </nav>
+  );
+}
+
+/** The same where the bar has no room for all. */
+function ViewsMenu() {
+  const title = VIEWS.find(([name]) => name === page.value.view)?.[1];
+  return (
+    <Menu label={`${title} ▾`} name="Views" class="views-menu">
+      {(close) => <Views onGo={close} />}
+    </Menu>
   );
 }
 
@@ -98,7 +142,7 @@ function InstallMenu() {
     <Menu
       label={
         <>
-          +<span class="wide-only"> Add machine</span>
+          +<span class="visually-hidden"> Add machine</span>
         </>
       }
       name="Add a machine"
@@ -143,10 +187,7 @@ function CompareRange() {
         navigate({
           chartFrom: String(wanted.from),
           chartUntil: String(wanted.until),
-          baseFrom: String(placed.base.from),
-          baseUntil: String(placed.base.until),
-          from: String(placed.comparison.from),
-          until: String(placed.comparison.until),
+          ...pairTexts(placed),
         });
       }}
       onLive={() => {}}

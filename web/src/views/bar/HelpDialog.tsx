@@ -6,9 +6,11 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     "Everywhere",
     [
       ["?", "this help"],
+      ["Ctrl K", "go to a view, value, function or action, as ⌘ K does"],
       ["/", "find a function"],
       ["Alt ←", "undo"],
       ["Tab, Enter", "through all controls; a menu closes with Esc"],
+      ["Ctrl + wheel", "zoom a chart or graph, as ⌘ does; the wheel alone scrolls the page"],
     ],
   ],
   [
@@ -29,6 +31,13 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     ],
   ],
   [
+    "Markers",
+    [
+      ["← →", "from one to the next; Home and End to the first and last"],
+      ["Enter", "what it stands for; Esc leads back"],
+    ],
+  ],
+  [
     "Lists and layers",
     [
       ["Enter", "only this value"],
@@ -42,18 +51,18 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["↑ ↓ ← →", "caller, callee, neighbours"],
       ["Home End", "first and last of the row"],
       ["Enter", "zoom to the frame"],
-      ["Backspace", "zoom out to the caller"],
+      ["Backspace", "zoom out one frame"],
       ["+ −", "zoom into the width"],
       ["Shift ← →", "move by a quarter"],
       ["Esc", "show all"],
       ["n N", "next and previous match"],
       ["c", "copy the name"],
       ["f", "find the frame everywhere"],
-      ["o", "only stacks through the function"],
+      ["o", "focus on the function"],
       ["s", "its callers and callees"],
       ["h", "hide it"],
       ["m", "collapse its module"],
-      ["b", "what ran shortly before it"],
+      ["b", "preceding samples"],
       ["r i", "merge recursion, invert"],
       ["Shift F10", "all of these as a menu"],
     ],
@@ -62,7 +71,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     "Find",
     [
       ["Enter", "next match; with Shift the previous one"],
-      ["Esc", "forget it"],
+      ["Esc", "clear it"],
     ],
   ],
   [

@@ -4,22 +4,11 @@
  * did.
  */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import {
-  type Completing,
-  complete,
-  completingAt,
-  formatSelector,
-  meanings,
-  parseSelector,
-  quote,
-  suggestions,
-  tidySelector,
-  WORD_LABELS,
-  wordLabels,
-  wordOf,
-} from "../../logic/labels/selector.ts";
-import { labelValues, refusalOf, valuesOf } from "../../state/answers/selector.ts";
+import type * as Completion from "../../logic/labels/completing.ts";
+import { formatSelector, parseSelector, quote, tidySelector, wordOf } from "../../logic/labels/selector.ts";
+import { completing, labelValues, meantBy, refusalOf } from "../../state/answers/selector.ts";
 import { labels } from "../../state/answers/server.ts";
+import { findFunction, functionNames } from "../../state/screen/functionNames.ts";
 
 interface Props {
   name: string;
@@ -33,6 +22,9 @@ const MOST = 200;
 /** Letters from which on a word is looked for while it is typed. */
 const LEAST_WORD = 2;
 const MOST_MEANINGS = 20;
+const MOST_FUNCTIONS = 5;
+/** Of a choice that is a function of the graph. No selector begins like this. */
+const FUNCTION = "function ";
 const OPERATORS = ["=", "!=", "=~", "!~"];
 
 /** What is wrong with what was entered, and what to do. */
@@ -47,8 +39,8 @@ function unknownWord(word: string): Said {
   return {
     message: `Nothing in this time is called “${word}”, nor contains it.`,
     hint:
-      "Looked at were the values of all labels, such as service, process, pod and node. " +
-      'Functions are found below ("/"); a selector is {label="value"}.',
+      "Looked at were the values of all labels, such as service, process, pod and node, " +
+      'and the functions of the graph. A selector is {label="value"}.',
   };
 }
 
@@ -56,16 +48,23 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(value);
-  const [offer, setOffer] = useState<{ of: string; at: Completing; caret: number; list: string[] } | null>(null);
+  const [offer, setOffer] = useState<{ of: string; at: Completion.Completing; caret: number; list: string[] } | null>(
+    null,
+  );
   const [picked, setPicked] = useState(-1);
   const asked = useRef<AbortController | null>(null);
   const [said, setSaid] = useState<Said | null>(null);
+  const completion = useRef<typeof Completion | null>(null);
 
   useEffect(() => {
     setText(value);
     setSaid(null);
   }, [value]);
   useEffect(() => () => asked.current?.abort(), []);
+
+  /** Side A has no graph of its own to look into. */
+  const functionsLike = (word: string) =>
+    name === "Selector" ? functionNames(word, MOST_FUNCTIONS).map((one) => `${FUNCTION}${one}`) : [];
 
   const close = () => {
     asked.current?.abort();
@@ -76,7 +75,10 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     asked.current?.abort();
     const mine = new AbortController();
     asked.current = mine;
-    const at = completingAt(now, caret);
+    const file = await completing();
+    if (file === null || mine.signal.aborted) return;
+    completion.current = file;
+    const at = file.completingAt(now, caret);
     // What was offered for another place must not be taken while the server is asked.
     if (at.what !== offer?.at.what) setOffer(null);
     const all =
@@ -86,15 +88,22 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
           ? OPERATORS
           : await labelValues(at.label);
     if (mine.signal.aborted) return;
-    const list = suggestions(all, at.prefix, MOST);
+    const list = file.suggestions(all, at.prefix, MOST);
     setPicked(-1);
     const offered = (lists: string[]) => setOffer(lists.length > 0 ? { of: now, at, caret, list: lists } : null);
     offered(list);
     const word = wordOf(now);
     if (word === null || word.length < LEAST_WORD) return;
-    const meant = meanings(word, await valuesOf(wordLabels(labels.data.value?.labels ?? WORD_LABELS)), MOST_MEANINGS);
-    if (!mine.signal.aborted) offered([...list, ...meant.map(matcherText)]);
+    const meant = await meantBy(word, MOST_MEANINGS, mine.signal);
+    if (!mine.signal.aborted) offered([...list, ...meant.map(matcherText), ...functionsLike(word)]);
   };
+  // Who types before the labels are known is offered them once they are.
+  const hasLabels = labels.data.value !== null;
+  useEffect(() => {
+    const element = input.current;
+    if (hasLabels && element !== null && text !== value && document.activeElement === element)
+      void suggest(text, element.selectionStart ?? text.length);
+  }, [hasLabels]);
   /** Takes a selector that the server can read; what it can't is told, and the page stays as it is. */
   const submit = async (now: string) => {
     close();
@@ -113,12 +122,18 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     close();
     const mine = new AbortController();
     asked.current = mine;
-    const names = wordLabels(labels.data.value?.labels ?? WORD_LABELS);
-    const meant = meanings(word, await valuesOf(names), MOST_MEANINGS);
+    const meant = await meantBy(word, MOST_MEANINGS, mine.signal);
     if (mine.signal.aborted) return;
     const [first, ...others] = meant;
-    if (first === undefined) setSaid(unknownWord(word));
-    else if (others.length === 0 || first.value === word) void submit(formatSelector([first]));
+    const functions = functionsLike(word);
+    if (first === undefined && functions.length === 0) setSaid(unknownWord(word));
+    else if (first === undefined) {
+      setSaid({
+        message: `No value is called “${word}”, but functions of the graph are: choose one to find it.`,
+        hint: "",
+      });
+      setOffer({ of: word, at: { what: "label", prefix: word, from: 0 }, caret: word.length, list: functions });
+    } else if (others.length === 0 || first.value === word) void submit(formatSelector([first]));
     else {
       setSaid({ message: `Several values contain “${word}”: choose one.`, hint: "" });
       const at = { what: "label", prefix: word, from: 0 } as const;
@@ -132,13 +147,21 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   };
   const take = (choice: string) => {
     if (offer === null) return;
+    if (choice.startsWith(FUNCTION)) {
+      close();
+      setText(value);
+      setSaid(null);
+      findFunction(choice.slice(FUNCTION.length));
+      return;
+    }
     if (offer.at.what === "label" && parseSelector(choice)?.length === 1) {
       input.current?.focus();
       void submit(tidySelector(choice));
       return;
     }
     // Of the text that the offer was made for: more may have been typed while the server was asked.
-    const done = complete(offer.of, offer.caret, offer.at, choice);
+    if (completion.current === null) return;
+    const done = completion.current.complete(offer.of, offer.caret, offer.at, choice);
     setText(done.text);
     // At once, and not with the next frame: keys that come before it would find the caret at the old place.
     const element = input.current as HTMLInputElement;
@@ -190,6 +213,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
         placeholder={placeholder}
         value={text}
         data-testid={name === "Selector" ? "query" : undefined}
+        onFocus={() => void completing()}
         onInput={(event) => {
           setText(event.currentTarget.value);
           setSaid(null);

@@ -1,8 +1,10 @@
 /** This page for somebody else: a link that shows the same at any time, and paper. */
 import { useState } from "preact/hooks";
+import { pairTexts } from "../../logic/time/windows.ts";
 import { linkTo, page } from "../../state/address/page.ts";
 import { pair } from "../../state/answers/compare.ts";
 import { range } from "../../state/question/question.ts";
+import { saveAs } from "../lazyViews.tsx";
 import { copyText } from "../ui/clipboard.ts";
 
 /** `now-15m` would be another time for who opens the link later. */
@@ -10,16 +12,7 @@ function fixedLink(): string {
   const { from, until } = range.value;
   const { view } = page.value;
   if (view === "nodes") return location.origin + linkTo({});
-  const { base, comparison } = pair.value;
-  const fixed =
-    view === "compare"
-      ? {
-          baseFrom: String(base.from),
-          baseUntil: String(base.until),
-          from: String(comparison.from),
-          until: String(comparison.until),
-        }
-      : { from: String(from), until: String(until) };
+  const fixed = view === "compare" ? pairTexts(pair.value) : { from: String(from), until: String(until) };
   return location.origin + linkTo({ ...fixed, live: false });
 }
 
@@ -42,6 +35,21 @@ export function ShareChoices({ close }: { close: () => void }) {
             <small>a range up to now stays one</small>
           </button>
         </li>
+        {page.value.view !== "nodes" &&
+          (["html", "png"] as const).map((kind) => (
+            <li key={kind}>
+              <button
+                type="button"
+                onClick={() => {
+                  close();
+                  saveAs(kind);
+                }}
+              >
+                <b>Save as {kind === "html" ? "an HTML file" : "PNG"}</b>
+                <small>{kind === "html" ? "one file, which needs no server" : "what is in sight"}</small>
+              </button>
+            </li>
+          ))}
         <li>
           <button
             type="button"

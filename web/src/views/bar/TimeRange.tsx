@@ -1,11 +1,10 @@
-/** Which time is looked at: quick ranges, two moments, earlier and later, live. */
+/** Which time is looked at: any range, earlier and later, live. */
 import { isRelative, rangeText, type Window, zoneText } from "../../logic/time/time.ts";
 import { lengthOf, shift, zoomOut } from "../../logic/time/windows.ts";
+import { zoneNow } from "../../logic/time/zone.ts";
 import { Moments } from "../lazyViews.tsx";
-import { Segments } from "../ui/Choice.tsx";
+import { NARROW, useMedia } from "../ui/hooks.ts";
 import { Menu } from "../ui/Menu.tsx";
-
-const QUICK = ["5m", "15m", "1h", "6h", "24h", "7d"] as const;
 
 interface Props {
   window: Window;
@@ -18,36 +17,12 @@ interface Props {
   onRefresh: () => void;
 }
 
+/** Where the bar is narrow, all stands in what the range opens. */
 export function TimeRange({ window, from, until, now, live, onRange, onLive, onRefresh }: Props) {
+  const isNarrow = useMedia(NARROW);
   const set = (w: Window) => onRange(String(w.from), String(w.until));
-  return (
-    <div class="timerange" role="group" aria-label="Time range">
-      <Segments
-        name="Up to now"
-        value={until === "now" ? from : ""}
-        options={QUICK.map((length) => [`now-${length}`, length])}
-        onChoose={(begin) => onRange(begin, "now")}
-      />
-      <Menu
-        label={
-          <span data-testid="range-text" title={zoneText(window)}>
-            {rangeText(window, now)}
-          </span>
-        }
-        name="Choose the time range"
-        class="to-left"
-        onNear={Moments.preload}
-      >
-        {(close) => (
-          <Moments
-            window={window}
-            onApply={(w) => {
-              set(w);
-              close();
-            }}
-          />
-        )}
-      </Menu>
+  const steps = (
+    <>
       <div class="segments">
         <button
           type="button"
@@ -71,7 +46,7 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
         </button>
       </div>
       <div class="segments">
-        <button type="button" title="Ask again" aria-label="Refresh" onClick={onRefresh}>
+        <button type="button" title="Refresh" aria-label="Refresh" onClick={onRefresh}>
           ↻
         </button>
         <button
@@ -84,6 +59,35 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
           Live
         </button>
       </div>
+    </>
+  );
+  return (
+    <div class="timerange" role="group" aria-label="Time range">
+      <Menu
+        label={
+          <span data-testid="range-text" title={zoneText(window)}>
+            {rangeText(window, now)}
+            {zoneNow() === "utc" && " UTC"}
+          </span>
+        }
+        name="Choose the time range"
+        onNear={Moments.preload}
+      >
+        {(close) => (
+          <div class="range-panel">
+            {isNarrow && <div class="range-steps">{steps}</div>}
+            <Moments
+              window={window}
+              texts={{ from, until }}
+              onApply={(_, texts) => {
+                onRange(texts.from, texts.until);
+                close();
+              }}
+            />
+          </div>
+        )}
+      </Menu>
+      {!isNarrow && steps}
     </div>
   );
 }

@@ -4,18 +4,21 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError } from "../../api/error.ts";
 import type { SeriesAnswer } from "../../api/types.ts";
-import { kernelShade, layerColours } from "../../logic/colour.ts";
+import { kernelShade, layerColour } from "../../logic/colour.ts";
 import { coveredShare, layerAt, type Mode, NOTHING, type Stack, stepAt, topOf } from "../../logic/series/stack.ts";
 import { percent, shareOf } from "../../logic/text/format.ts";
 import { clock, type Window } from "../../logic/time/time.ts";
 import { isSame, zoomAround } from "../../logic/time/windows.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { labels } from "../../state/answers/server.ts";
 import type { Resource } from "../../state/question/resource.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { charted, level, levelIn, levelTitle } from "../../state/screen/units.ts";
+import { charted, chartScale, level, levelIn, levelTitle } from "../../state/screen/units.ts";
+import { MarkersMenu } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
+import { FoldButton } from "../ui/Fold.tsx";
+import { NARROW, PHONE, useMedia } from "../ui/hooks.ts";
 import { Busy, Missing } from "../ui/Notices.tsx";
 import type { Hover } from "./Brush.tsx";
 import { LayerList, layerText } from "./LayerList.tsx";
@@ -110,11 +113,19 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
     known === undefined
       ? BY
       : [...BY.filter((one) => known.includes(one)), ...known.filter((one) => !BY.includes(one))];
+  const isPhone = useMedia(PHONE);
+  const isNarrow = useMedia(NARROW);
+  const isWhole = !isPhone || isOpen("chart");
   return (
     <section class="card chart" aria-label={label}>
       <Busy on={loading} />
-      <div class="toolbar">
-        <h2>{charted.value.isTime ? "Cores" : levelTitle()}</h2>
+      {isNarrow && (
+        <FoldButton fold="chart" name="Controls and layers of the chart" class="icon chart-more">
+          ⋯
+        </FoldButton>
+      )}
+      <div class="toolbar" hidden={isNarrow && !isOpen("chart")}>
+        <h2>{charted.value.isTime && chartScale.value === null ? "Cores" : levelTitle()}</h2>
         <Choice
           label="by"
           id="by"
@@ -124,10 +135,11 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
         />
         <Segments name="Draw" value={draw} options={DRAWN} onChoose={(chosen) => navigate({ draw: chosen })} />
         {tools}
+        <MarkersMenu />
         <span class="spring" />
         <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} />
         <Check checked={capacity} onToggle={() => navigate({ capacity: !capacity })}>
-          up to capacity
+          Scale to capacity
         </Check>
       </div>
       <div class="chart-row">
@@ -140,6 +152,7 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
           theme={theme.value}
           showCapacity={capacity}
           draw={draw}
+          factor={chartScale.value?.factor ?? 1}
           label={label}
           onWheel={(moment, delta) => zoom(moment, -delta / NOTCH)}
         >
@@ -154,24 +167,24 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
             })
           }
         </TimeChart>
-        <LayerList
-          stack={stack}
-          by={answer.by}
-          colours={colours}
-          hover={hover?.moment ?? null}
-          highlighted={layer}
-          otherCount={answer.other?.series ?? 0}
-        />
+        {isWhole && (
+          <LayerList
+            stack={stack}
+            by={answer.by}
+            colours={colours}
+            hover={hover?.moment ?? null}
+            highlighted={layer}
+            otherCount={answer.other?.series ?? 0}
+          />
+        )}
       </div>
     </section>
   );
 }
 
 function coloursOf(stack: Stack, shade: "light" | "dark"): string[] {
-  const values = [...new Set(stack.layers.map((layer) => layer.value))];
-  const colours = new Map(layerColours(values).map((colour, i) => [values[i] as string | null, colour]));
   return stack.layers.map(({ value, mode }) => {
-    const colour = colours.get(value) as string;
+    const colour = layerColour(value);
     return mode === "kernel" ? kernelShade(colour, shade) : colour;
   });
 }
@@ -211,7 +224,7 @@ function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | 
           A <b>{level(beside.meanTotal)}</b>, B{" "}
         </>
       )}
-      <b>{level(meanTotal)}</b> {charted.value.isTime ? "cores" : levelTitle()}
+      <b>{level(meanTotal)}</b> {levelTitle()}
       {meanCapacity > 0 && charted.value.isTime ? ` of ${level(meanCapacity)}` : ""}
       {meanIdle !== null && meanCapacity > 0 ? `, ${percent(shareOf(meanIdle, meanCapacity))} idle` : ""}
     </span>

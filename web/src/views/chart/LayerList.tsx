@@ -1,13 +1,12 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
-import { withMatcher } from "../../logic/labels/selector.ts";
 import { namedValue } from "../../logic/labels/valueNames.ts";
 import { type Layer, type Mode, type Stack, stepAt } from "../../logic/series/stack.ts";
-import { duration, percent, plural } from "../../logic/text/format.ts";
+import { count, duration, percent, plural } from "../../logic/text/format.ts";
 import { amountText } from "../../logic/text/unit.ts";
-import { navigate, page } from "../../state/address/page.ts";
 import { namesFor } from "../../state/answers/names.ts";
-import { charted, level } from "../../state/screen/units.ts";
-import { actionOf, actOnValue, onAltEnter, VALUE_HINT } from "./valueActions.ts";
+import { charted, layerFigure, level } from "../../state/screen/units.ts";
+import { ValueDots, valueHandlers } from "./ValueMenu.tsx";
+import { VALUE_HINT } from "./valueActions.ts";
 
 interface Props {
   stack: Stack;
@@ -21,7 +20,7 @@ interface Props {
 
 /** A layer's value as it is shown: with the name of a process or container, where `by` has numbers. */
 export function layerName(value: string | null, otherCount: number, by = ""): string {
-  return value === null ? plural(otherCount, "other") : namedValue(value, namesFor(by));
+  return value === null ? `Other (${count(otherCount)})` : namedValue(value, namesFor(by));
 }
 
 /** The same with the mode, where user and system time are apart. */
@@ -39,11 +38,6 @@ function modeText(mode: Mode | null): string {
   return mode === null ? "" : `, ${mode === "kernel" ? "system" : "user"}`;
 }
 
-/** Narrows the selector to all but a value. No selector is all but a value's time in one mode. */
-function withoutValue(by: string, value: string): void {
-  navigate({ query: withMatcher(page.value.query, { label: by, operator: "!=", value }), focus: "" });
-}
-
 export function LayerList({ stack, by, colours, hover, highlighted, otherCount }: Props) {
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
   return (
@@ -54,7 +48,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
         const now = step >= 0 ? layer.cores[step] : undefined;
         const figures = (
           <>
-            <span class="layer-cores">{now === undefined ? level(layer.mean) : now === null ? "–" : level(now)}</span>
+            <span class="layer-cores">{now === undefined ? layerFigure(layer) : now === null ? "–" : level(now)}</span>
             <span class="layer-share">{percent(layer.share)}</span>
           </>
         );
@@ -69,8 +63,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
                 type="button"
                 class="layer-name"
                 title={`${title}. ${VALUE_HINT}`}
-                onClick={(event) => actOnValue(by, value, actionOf(event), layer.mode)}
-                onKeyDown={(event) => onAltEnter(event, (as) => actOnValue(by, value, as, layer.mode))}
+                {...valueHandlers(by, value, layer.mode)}
                 aria-label={`Only ${by} ${name}`}
               >
                 <span>{layerName(value, otherCount, by)}</span>
@@ -78,17 +71,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
               </button>
             )}
             {figures}
-            {value !== null && layer.mode !== "kernel" && (
-              <button
-                type="button"
-                class="layer-without"
-                title={`Without ${layerName(value, 0, by)}`}
-                aria-label={`Without ${by} ${layerName(value, 0, by)}`}
-                onClick={() => withoutValue(by, value)}
-              >
-                ≠
-              </button>
-            )}
+            {value !== null && <ValueDots label={by} value={value} mode={layer.mode} name={layerName(value, 0, by)} />}
           </li>
         );
       })}

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Exposure, Period, Quality as QualityFigures } from "../../api/types.ts";
 import { agentsOf, howMany } from "../../logic/agents/agents.ts";
-import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../../logic/agents/loss.ts";
+import { gapsOf, idleText, lossOf, unseenOf } from "../../logic/agents/loss.ts";
 import { ratesOf } from "../../logic/agents/rates.ts";
 import { count, duration, percent, plural, shareOf } from "../../logic/text/format.ts";
 import {
@@ -31,10 +31,6 @@ interface Props {
   exposure: Exposure;
   quality: QualityFigures;
 }
-
-/** Above these shares a figure asks for attention. */
-const MUCH_TRUNCATED = 0.02;
-const MUCH_UNNAMED = 0.1;
 
 export function Quality(props: Props) {
   const { samples, exposure, quality, unit, cpuSeconds } = props;
@@ -69,24 +65,21 @@ export function Quality(props: Props) {
           <Figure
             name="idle"
             value={idle}
-            hint={`of ${observed} of observed CPU time on ${nodes}; unseen: no tick came`}
-            warn={missedOf(exposure) > 0}
+            hint={`of ${observed} of observed CPU time on ${nodes}; no timer ticks: what no sample tells of`}
           />
         )}
         <Figure
-          name="cut stacks"
+          name="truncated stacks"
           value={percent(truncated)}
           hint={
             `${plural(quality.truncated_samples, "sample")} that lack their root or a part before it, ` +
             "where [cut] or [… frames] stands; the table by process shows whose they are"
           }
-          warn={truncated > MUCH_TRUNCATED}
         />
         <Figure
-          name="without name"
+          name="unsymbolized"
           value={percent(unnamed)}
           hint={`${plural(quality.unnamed_samples, "sample")} with a frame whose function is not known`}
-          warn={unnamed > MUCH_UNNAMED}
         />
         <Figure
           name="lost"
@@ -95,7 +88,7 @@ export function Quality(props: Props) {
           warn={lost.samples > 0}
         />
         <Figure
-          name="not covered"
+          name="coverage gap"
           value={gapMs > 0 ? duration(gapMs / 1000) : unseen > 0 ? `${percent(unseen)} of nodes` : "none"}
           hint={[
             gapMs === 0 ? "Agents watched all the time" : `${gaps} without any agent; rates leave them out`,
@@ -121,7 +114,7 @@ function Silent() {
   const of = silent + howMany(agents, "live");
   return (
     <Figure
-      name="silent agents"
+      name="agents not reporting"
       value={silent === 0 ? "none" : <a href={linkTo({ view: "nodes" })}>{`${count(silent)} of ${count(of)}`}</a>}
       hint={
         silent === 0

@@ -7,7 +7,7 @@ import { dragged, type Edge, overlapping } from "../../logic/compare/dragging.ts
 import { sideText } from "../../logic/compare/sideNames.ts";
 import { duration } from "../../logic/text/format.ts";
 import { rangeText } from "../../logic/time/time.ts";
-import { lengthOf, type Pair } from "../../logic/time/windows.ts";
+import { lengthOf, type Pair, uncovered } from "../../logic/time/windows.ts";
 import { sideNames } from "../../state/answers/compare.ts";
 import { momentAt, type Plot, pixelOf } from "./place.ts";
 
@@ -87,6 +87,14 @@ export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props
       onPointerCancel={cancel}
       onPointerLeave={() => onHover(null)}
     >
+      {uncovered(bounds, [shown.base, shown.comparison]).map(({ from, until }) => (
+        <div
+          key={from}
+          class="pair-outside"
+          data-testid="outside"
+          style={{ left: `${pixelOf(plot, from)}px`, width: `${pixelOf(plot, until) - pixelOf(plot, from)}px` }}
+        />
+      ))}
       {(["base", "comparison"] as const).map((side, at) => {
         const name = sideText(sideNames.value, at as 0 | 1);
         const window = shown[side];

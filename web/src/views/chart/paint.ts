@@ -17,6 +17,8 @@ export interface ChartScene {
   /** One a layer. */
   colours: readonly string[];
   draw: Draw;
+  /** What levels are multiplied by where the axis tells them. */
+  factor: number;
   showCapacity: boolean;
   /** Its sum is a line over everything else. */
   beside: Stack | null;
@@ -100,8 +102,16 @@ export function paintChart(
   context.restore();
 }
 
-/** Each layer from the upper edge of the one below it to its own: no pixel is painted twice, and none is left out. */
-function paintLayers(context: CanvasRenderingContext2D, { stack, colours }: ChartScene, { x, y, bottom }: Scale): void {
+/**
+ * Each layer from the upper edge of the one below it to its own: no pixel is painted twice. A line of the ground parts
+ * layers that have room for it: two names may have one colour.
+ */
+function paintLayers(
+  context: CanvasRenderingContext2D,
+  { stack, colours }: ChartScene,
+  { x, y, bottom, ratio }: Scale,
+): void {
+  const line = Math.max(1, Math.round(ratio / 2));
   const below = stack.total.map(() => bottom);
   heightsOf(stack, "stacked").forEach((levels, layer) => {
     context.fillStyle = colours[layer] as string;
@@ -110,7 +120,8 @@ function paintLayers(context: CanvasRenderingContext2D, { stack, colours }: Char
       const [left, right] = [x(stack.edges[i] as number), x(stack.edges[i + 1] as number)];
       const [edge, base] = [Math.min(y(level), bottom), below[i] as number];
       if (edge >= base) return;
-      context.fillRect(left, edge, right - left, base - edge);
+      const gap = base < bottom && base - edge >= 4 * line ? line : 0;
+      context.fillRect(left, edge, right - left, base - edge - gap);
       below[i] = edge;
     });
   });
@@ -150,7 +161,7 @@ function trace(
 
 function paintLevels(
   context: CanvasRenderingContext2D,
-  { colour, top }: ChartScene,
+  { colour, top, factor }: ChartScene,
   { left, right, y, ratio }: Scale,
   plot: Plot,
 ): void {
@@ -158,11 +169,12 @@ function paintLevels(
   context.textAlign = "right";
   context.textBaseline = "middle";
   const thick = Math.max(1, Math.round(ratio));
-  for (const level of levelTicks(top, Math.floor(plot.height / ROOM.level))) {
+  for (const level of levelTicks(top * factor, Math.floor(plot.height / ROOM.level))) {
+    const place = y(level / factor);
     context.fillStyle = colour("--grid");
-    context.fillRect(left, y(level), right - left, thick);
+    context.fillRect(left, place, right - left, thick);
     context.fillStyle = colour("--dim");
-    context.fillText(axisNumber(level), left - 5 * ratio, y(level));
+    context.fillText(axisNumber(level), left - 5 * ratio, place);
   }
 }
 

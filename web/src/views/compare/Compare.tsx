@@ -3,9 +3,10 @@ import { useMemo } from "preact/hooks";
 import { otherSide, placesBefore, withLength } from "../../logic/compare/dragging.ts";
 import { type ChangePoint, changePoints, changeText, largestChange } from "../../logic/series/changePoints.ts";
 import { meanWithin } from "../../logic/series/stack.ts";
-import { rangeText } from "../../logic/time/time.ts";
-import { around, isSame, lengthOf, type Pair, type Window } from "../../logic/time/windows.ts";
-import { navigate, type PageState, page } from "../../state/address/page.ts";
+import { levelText } from "../../logic/text/format.ts";
+import { clock, rangeText } from "../../logic/time/time.ts";
+import { around, isSame, lengthOf, type Pair, pairTexts, type Window } from "../../logic/time/windows.ts";
+import { isOpen, navigate, type PageState, page } from "../../state/address/page.ts";
 import {
   baseline,
   compareSeries,
@@ -25,20 +26,20 @@ import { WindowPair } from "../chart/WindowPair.tsx";
 import { Moments } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
+import { FoldButton } from "../ui/Fold.tsx";
+import { PHONE, useMedia } from "../ui/hooks.ts";
 import { Menu } from "../ui/Menu.tsx";
-import { ConfidenceSlider } from "./Changes.tsx";
+import { ConfidenceSlider, Verdict } from "./Changes.tsx";
 import { CompareProfile } from "./CompareProfile.tsx";
 
 export { startFindings as start } from "../../state/screen/findings.ts";
 /** For the heatmap, where two marks are compared. */
+export { ChangedMost } from "./ChangedMost.tsx";
 export { CompareProfile };
 
-function pairChange({ base, comparison }: Pair, chart: Window | null): Partial<PageState> {
+function pairChange(both: Pair, chart: Window | null): Partial<PageState> {
   return {
-    baseFrom: String(base.from),
-    baseUntil: String(base.until),
-    from: String(comparison.from),
-    until: String(comparison.until),
+    ...pairTexts(both),
     chartFrom: chart === null ? "" : String(chart.from),
     chartUntil: chart === null ? "" : String(chart.until),
   };
@@ -82,7 +83,7 @@ function CompareChart() {
             title="Let the chart show both windows closely"
             onClick={() => setPair(windows, around(windows.base, windows.comparison))}
           >
-            Fit
+            Show both windows
           </button>
           {across !== null && (
             <button
@@ -92,17 +93,9 @@ function CompareChart() {
               title={`A until the chart's largest change, ${changeText(across)}, and B from there on, equally long`}
               onClick={() => setPair(across.pair, windows.chart)}
             >
-              At the jump
+              Align to change point
             </button>
           )}
-          <button
-            type="button"
-            class="button"
-            title="Exchange A and B"
-            onClick={() => setPair({ base: windows.comparison, comparison: windows.base }, windows.chart)}
-          >
-            ⇄ Swap
-          </button>
         </>
       }
       onRange={(w) => navigate({ chartFrom: String(w.from), chartUntil: String(w.until) }, "wheel")}
@@ -145,6 +138,7 @@ function placesOf({ base, comparison }: Pair, points: readonly ChangePoint[]) {
 
 function Sides() {
   const windows = pair.value;
+  const isPhone = useMedia(PHONE);
   const { baseQuery, query, normalize, measure, confidence, lock } = page.value;
   const answer = diff.data.value;
   const now = present.value;
@@ -161,8 +155,12 @@ function Sides() {
     return (
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
-        <bdi>{word === letter ? "" : word}</bdi>
-        <Menu label={rangeText(window, now)} name={`Choose window ${letter}`} onNear={Moments.preload}>
+        <bdi class={isPhone ? "visually-hidden" : ""}>{word === letter ? "" : word}</bdi>
+        <Menu
+          label={isPhone ? clock(window.from) : rangeText(window, now)}
+          name={`Choose window ${letter}`}
+          onNear={Moments.preload}
+        >
           {(close) => (
             <Moments
               window={window}
@@ -173,7 +171,7 @@ function Sides() {
             />
           )}
         </Menu>
-        {level !== null && <span class="dim">{levelIn(level)}</span>}
+        {level !== null && !isPhone && <span class="dim">{levelIn(level)}</span>}
       </div>
     );
   };
@@ -183,78 +181,103 @@ function Sides() {
   );
   const options = placesOf(windows, points);
   const chosen = isChosenHere.value ? HERE : (options.find(({ pair: at }) => isSamePair(at, windows))?.title ?? "");
+  const said = baseline.value !== null && (
+    <span class="baseline dim" role="status" data-testid="baseline" title={baseline.value.said}>
+      {baseline.value.said}
+    </span>
+  );
+  const place = (
+    <Choice
+      label="Baseline"
+      name="Place window A"
+      value={chosen}
+      options={[
+        ...(chosen === "" ? [["", "custom"] as const] : []),
+        [HERE, "chosen by the page"],
+        ...options.map(({ title }) => [title, title] as const),
+        ...points.flatMap((point) =>
+          point.pair === null ? [[pointTitle(point), pointTitle(point), NO_SIDE] as const] : [],
+        ),
+      ]}
+      onChoose={(title) => {
+        const option = options.find((one) => one.title === title);
+        if (title === HERE) navigate({ baseFrom: "", baseUntil: "", chartFrom: "", chartUntil: "" });
+        else if (option?.isPoint) setPair(option.pair, windows.chart);
+        else if (option !== undefined) set("base", option.pair.base);
+      }}
+    />
+  );
   return (
-    <div class="sides card">
-      {side("base", "A", 0)}
-      <Choice
-        label="A is"
-        name="Place window A"
-        value={chosen}
-        options={[
-          ...(chosen === "" ? [["", "where you put it"] as const] : []),
-          [HERE, "chosen by the page"],
-          ...options.map(({ title }) => [title, title] as const),
-          ...points.flatMap((point) =>
-            point.pair === null ? [[pointTitle(point), pointTitle(point), NO_SIDE] as const] : [],
-          ),
-        ]}
-        onChoose={(title) => {
-          const option = options.find((one) => one.title === title);
-          if (title === HERE) navigate({ baseFrom: "", baseUntil: "", chartFrom: "", chartUntil: "" });
-          else if (option?.isPoint) setPair(option.pair, windows.chart);
-          else if (option !== undefined) set("base", option.pair.base);
-        }}
-      />
-      <QueryBox
-        name="Selector of A"
-        value={baseQuery}
-        placeholder={`A: same as B${query === "" ? "" : ` ${query}`}`}
-        error={selectorFaults.value.base}
-        onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
-      />
-      {side("comparison", "B", 1)}
-      <Check
-        checked={lock}
-        onToggle={() => {
-          const same = { ...windows, base: withLength(windows.base, lengthOf(windows.comparison)) };
-          navigate({ lock: !lock, ...(lock ? {} : pairChange(same, null)) });
-        }}
-        title="A change of one window's length changes the other's too"
-        id="lock"
-      >
-        lock lengths
-      </Check>
-      {baseline.value !== null && (
-        <span class="baseline dim" role="status" data-testid="baseline">
-          {baseline.value.said}
-        </span>
-      )}
-      <div class="criteria">
-        <Choice
-          label="compare"
-          title="What of a frame is compared: all samples with it in the stack, or those that end in it"
-          id="measure"
-          value={measure}
-          options={[
-            ["total", "total"],
-            ["self", "self"],
-          ]}
-          onChoose={(chosen) => navigate({ measure: chosen })}
-        />
-        <Choice
-          label="normalise"
-          id="normalize"
-          value={normalize}
-          options={[
-            ["", `auto${normalize === "" && answer !== null ? ` (${answer.normalize})` : ""}`],
-            ["rate", `rate: ${levelTitle()}`],
-            ["share", "share of each side"],
-            ["absolute", "samples as they are"],
-          ]}
-          onChoose={(chosen) => navigate({ normalize: chosen })}
-        />
-        <ConfidenceSlider level={confidence} />
+    <section class="card sides-card" aria-label="Both sides">
+      <div class="sides">
+        {side("base", "A", 0)}
+        {!isPhone && place}
+        <button
+          type="button"
+          class="button icon"
+          aria-label="⇄ Swap"
+          title="Exchange A and B"
+          onClick={() => setPair({ base: windows.comparison, comparison: windows.base }, windows.chart)}
+        >
+          ⇄
+        </button>
+        {side("comparison", "B", 1)}
+        {!isPhone && said}
+        <span class="spring" />
+        <FoldButton fold="sides" name="How both sides are compared">
+          {levelText(Number(confidence || "0.95"))} CI ▾
+        </FoldButton>
       </div>
-    </div>
+      {isOpen("sides") && (
+        <div class="sides criteria">
+          {isPhone && place}
+          <QueryBox
+            name="Selector of A"
+            value={baseQuery}
+            placeholder={`Baseline filter: same as B${query === "" ? "" : ` ${query}`}`}
+            error={selectorFaults.value.base}
+            onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
+          />
+          <Check
+            checked={lock}
+            onToggle={() => {
+              const same = { ...windows, base: withLength(windows.base, lengthOf(windows.comparison)) };
+              navigate({ lock: !lock, ...(lock ? {} : pairChange(same, null)) });
+            }}
+            title="A change of one window's length changes the other's too"
+            id="lock"
+          >
+            Equal lengths
+          </Check>
+          <Choice
+            label=""
+            name="What of a frame is compared"
+            title="What of a frame is compared: all samples with it in the stack, or those that end in it"
+            id="measure"
+            value={measure}
+            options={[
+              ["total", "Total time"],
+              ["self", "Self time"],
+            ]}
+            onChoose={(chosen) => navigate({ measure: chosen })}
+          />
+          <Choice
+            label="Scale by"
+            id="normalize"
+            value={normalize}
+            options={[
+              ["", `auto${normalize === "" && answer !== null ? ` (${answer.normalize})` : ""}`],
+              ["rate", `rate: ${levelTitle()}`],
+              ["share", "share of each side"],
+              ["absolute", "Raw sample counts"],
+            ]}
+            onChoose={(chosen) => navigate({ normalize: chosen })}
+          />
+          <ConfidenceSlider level={confidence} />
+          {isPhone && said}
+        </div>
+      )}
+      {answer !== null && (answer.base.samples > 0 || answer.comparison.samples > 0) && <Verdict answer={answer} />}
+    </section>
   );
 }

@@ -1,17 +1,28 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
+
+import type { DiffTopRow } from "../../api/types.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
-import { measureOfPair } from "../../logic/graph/measure.ts";
+import { coresOfSides, measureOfPair } from "../../logic/graph/measure.ts";
 import { judgedRows } from "../../logic/table/diffRows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import { largestOf } from "../../logic/tree/functions.ts";
+import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
+import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { diff, diffTop, isChosenHere, pairParameters, sideNames } from "../../state/answers/compare.ts";
+import { labelDiff, presentLabels } from "../../state/answers/judged.ts";
 import { selectorFaults } from "../../state/answers/selector.ts";
+import { select, selected } from "../../state/screen/selection.ts";
+import { tree } from "../../state/screen/tree.ts";
+import { actionOf, actOnValue } from "../chart/valueActions.ts";
 import { Download } from "../graph/Download.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
-import { Choice } from "../ui/Choice.tsx";
+import { SpentBy } from "../lazyViews.tsx";
+import { Choice, Segments } from "../ui/Choice.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
-import { Caveats, Changes, Verdict } from "./Changes.tsx";
-import { DiffTable } from "./DiffTable.tsx";
+import { Beside } from "./Beside.tsx";
+import { Causes } from "./Causes.tsx";
+import { DataCard, Verdict } from "./Changes.tsx";
+import { JudgedTable } from "./JudgedTable.tsx";
 
 /** One side has no samples: what can be done about it. The graph is then of the other one, without colours. */
 function OneSided({ answer }: { answer: ParsedDiff }) {
@@ -55,8 +66,7 @@ export function CompareProfile() {
   const answer = diff.data.value;
   const error = diff.error.value;
   const loading = diff.loading.value;
-  const top = diffTop.data.value;
-  const { only, width, query, baseQuery } = page.value;
+  const { only, width, graphs, query, baseQuery, view } = page.value;
   const selected = query || "all samples";
   const { inTurn } = sideNames.value;
   if (answer === null) {
@@ -81,25 +91,40 @@ export function CompareProfile() {
     <>
       {error !== null && <ErrorNotice error={error} />}
       {!hasBoth && <OneSided answer={answer} />}
-      <Verdict answer={answer} />
-      <Caveats answer={answer} />
-      <Changes answer={answer} />
+      {view !== "compare" && (
+        <section class="card sides-card" aria-label="Both sides">
+          <Verdict answer={answer} />
+        </section>
+      )}
+      {isOpen("data") && <DataCard answer={answer} />}
       <Graph
-        measure={measureOfPair(title, answer.period_ns, answer.normalize)}
+        measure={measureOfPair(title, answer.period_ns, answer.normalize, coresOfSides(answer))}
         loading={loading}
         download={<Download path="/diff" parameters={pairParameters()} by="function" />}
+        picture={graphs === "beside" ? Beside : undefined}
         tools={
           <>
-            <Choice
-              label="width"
-              value={width}
+            <Segments
+              name="Graphs"
+              value={graphs}
               options={[
-                ["both", "A + B"],
-                ["before", sideText(sideNames.value, 0)],
-                ["after", sideText(sideNames.value, 1)],
+                ["union", "Union", "One graph of both sides, with all frames of either"],
+                ["beside", "A | B", "A graph of each side, beside each other, with one zoom"],
               ]}
-              onChoose={(chosen) => navigate({ width: chosen })}
+              onChoose={(chosen) => navigate({ graphs: chosen })}
             />
+            {graphs === "union" && (
+              <Choice
+                label="width"
+                value={width}
+                options={[
+                  ["both", "A + B"],
+                  ["before", sideText(sideNames.value, 0)],
+                  ["after", sideText(sideNames.value, 1)],
+                ]}
+                onChoose={(chosen) => navigate({ width: chosen })}
+              />
+            )}
             <Choice
               label="only"
               title="Of the sentences and the table; the graph keeps all frames"
@@ -115,17 +140,61 @@ export function CompareProfile() {
             />
           </>
         }
-        table={
-          <DiffTable
-            rows={judgedRows(top?.rows ?? [], hasBoth)}
-            normalize={answer.normalize}
-            only={only}
-            confidence={answer.confidence}
-            complete={top?.complete ?? true}
-            onFind={findName}
-          />
-        }
+        tabs={[
+          { id: "causes", title: "Causes", content: () => <Causes answer={answer} /> },
+          { id: "functions", title: "Functions", content: () => <FunctionsTab hasBoth={hasBoth} /> },
+          ...presentLabels.value.map((label) => ({
+            id: label,
+            title: label.charAt(0).toUpperCase() + label.slice(1),
+            content: () => <LabelTab label={label} hasBoth={hasBoth} />,
+          })),
+          { id: "spent", title: "Spent by", content: () => <SpentBy /> },
+        ]}
       />
     </>
+  );
+}
+
+const keyOf = ({ name, module = "", kind = "" }: DiffTopRow) => ({ name, module, kind });
+
+function FunctionsTab({ hasBoth }: { hasBoth: boolean }) {
+  const top = diffTop.data.value;
+  const drawn = tree.value.tree;
+  const chosen = selected.value;
+  if (top === null) return <Missing error={diffTop.error.value} loading={diffTop.loading.value} />;
+  const key =
+    drawn === null || chosen === null
+      ? null
+      : { name: frameName(drawn, chosen), module: moduleName(drawn, chosen), kind: kindName(drawn, chosen) };
+  return (
+    <JudgedTable
+      by="function"
+      answer={top}
+      rows={judgedRows(top.rows, hasBoth)}
+      only={page.value.only}
+      sides={sideNames.value}
+      isChosen={(row) => key !== null && row.name === key.name && row.module === key.module && row.kind === key.kind}
+      onTake={(row) => {
+        findName(row.name);
+        if (drawn !== null) select(largestOf(drawn, keyOf(row)), { tab: "functions" });
+      }}
+    />
+  );
+}
+
+/** The values of a label, each judged on both sides: whose doing it is. */
+function LabelTab({ label, hasBoth }: { label: string; hasBoth: boolean }) {
+  const { data, error, loading } = labelDiff;
+  const answer = data.value;
+  if (answer === null || answer.by !== label) return <Missing error={error.value} loading={loading.value} />;
+  return (
+    <JudgedTable
+      by={label}
+      answer={answer}
+      rows={judgedRows(answer.rows, hasBoth)}
+      only={page.value.only}
+      sides={sideNames.value}
+      onTake={(row, event) => actOnValue(label, row.name, actionOf(event))}
+    />
   );
 }

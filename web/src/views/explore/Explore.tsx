@@ -5,7 +5,7 @@ import { type ChangePoint, changePoints, changeText, largestChange } from "../..
 import { duration, plural } from "../../logic/text/format.ts";
 import { clock } from "../../logic/time/time.ts";
 import { lengthOf, type Window, windowOf } from "../../logic/time/windows.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { exploreSeries, flamegraph, ranking } from "../../state/answers/explore.ts";
 import { exploreStack } from "../../state/answers/lists.ts";
 import { labels } from "../../state/answers/server.ts";
@@ -16,23 +16,21 @@ import { focus, tree } from "../../state/screen/tree.ts";
 import { counted, level, levelIn } from "../../state/screen/units.ts";
 import { Brush } from "../chart/Brush.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
-import { Quality } from "../chart/Quality.tsx";
 import { actionOf, actOnValue } from "../chart/valueActions.ts";
 import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
-import { InstallLine, RankTable } from "../lazyViews.tsx";
+import type { Tab } from "../graph/Pane.tsx";
+import { ChangedMost, InstallLine, Quality, RankTable, SpentBy, TopLists } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
 import { Menu } from "../ui/Menu.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
-import { TopLists } from "./TopLists.tsx";
 
 export function Explore() {
   return (
     <>
       <ExploreChart />
-      {page.value.lists && <TopLists />}
       <ExploreProfile />
     </>
   );
@@ -55,24 +53,16 @@ function ExploreChart() {
               title="Time in the kernel apart, in a darker shade of the same colour"
               id="apart"
             >
-              user | system
+              Split user/system
             </Check>
           )}
-          <Check
-            checked={page.value.lists}
-            onToggle={() => navigate({ lists: !page.value.lists })}
-            title="Lists of the largest nodes, services, containers, processes and threads"
-            id="lists"
-          >
-            lists
-          </Check>
           <button
             type="button"
             class="button"
             title="Compare this window with the equal one before it"
             onClick={compareWithBefore}
           >
-            Compare with before
+            Compare with previous window
           </button>
           <ChangeButtons />
         </>
@@ -141,7 +131,7 @@ function ChangeButtons() {
           title={`From ${level(across.before)} to ${levelIn(across.after)}: compare before and after, equally long`}
           onClick={() => take(across)}
         >
-          Compare across {clock(across.at)}
+          Compare before/after {clock(across.at)}
         </button>
       )}
       {(points.length > 1 || across === null) && (
@@ -183,7 +173,7 @@ export function ExploreProfile() {
   const answer = flamegraph.data.value;
   const error = flamegraph.error.value;
   const loading = flamegraph.loading.value;
-  const { rank } = page.value;
+  const { rank, view, lists: hasLists } = page.value;
   // While the server is asked: its answer is then shown as soon as it comes.
   useEffect(() => {
     if (rank !== "function") RankTable.preload();
@@ -197,20 +187,48 @@ export function ExploreProfile() {
   if (answer.samples === 0) return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
   const shown = tree.value.tree;
   const measure = measureOf(page.value.query || "all samples", answer);
+  const tabs: Tab[] = [
+    {
+      id: "functions",
+      title: rank === "function" ? "Functions" : `By ${rank}`,
+      content: () =>
+        shown !== null &&
+        (rank === "function" ? (
+          <FunctionTable
+            tree={shown}
+            focus={focus.value.node}
+            theme={theme.value}
+            choice={<RankChoice />}
+            onFind={findName}
+          />
+        ) : (
+          <RankTable answer={ranking.data.value} choice={<RankChoice />} />
+        )),
+    },
+    { id: "spent", title: "Spent by", content: () => <SpentBy /> },
+    ...(view === "explore"
+      ? [{ id: "changed", title: "Changed most", content: () => <ChangedMost choice={<RankChoice />} /> }]
+      : []),
+    ...(view === "explore" && hasLists ? [{ id: "lists", title: "Top lists", content: () => <TopLists /> }] : []),
+  ];
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
-      <Quality
-        name=""
-        window={answer}
-        samples={answer.samples}
-        rate={answer.cores ?? answer.rate ?? 0}
-        cpuSeconds={answer.cpu_seconds}
-        unit={counted.value}
-        periods={answer.periods}
-        exposure={answer.exposure}
-        quality={answer.quality}
-      />
+      {isOpen("data") && (
+        <div class="card data">
+          <Quality
+            name=""
+            window={answer}
+            samples={answer.samples}
+            rate={answer.cores ?? answer.rate ?? 0}
+            cpuSeconds={answer.cpu_seconds}
+            unit={counted.value}
+            periods={answer.periods}
+            exposure={answer.exposure}
+            quality={answer.quality}
+          />
+        </div>
+      )}
       <Graph
         measure={measure}
         loading={loading}
@@ -221,20 +239,7 @@ export function ExploreProfile() {
             by={rank}
           />
         }
-        table={
-          shown !== null &&
-          (rank === "function" ? (
-            <FunctionTable
-              tree={shown}
-              focus={focus.value.node}
-              theme={theme.value}
-              choice={<RankChoice />}
-              onFind={findName}
-            />
-          ) : (
-            <RankTable answer={ranking.data.value} choice={<RankChoice />} />
-          ))
-        }
+        tabs={tabs}
       />
     </>
   );

@@ -4,18 +4,26 @@ import type { SeriesAnswer, SeriesLine } from "../../api/types.ts";
 import { sparkPath } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
 import { count, duration, percent } from "../../logic/text/format.ts";
-import { rateHead, rateShort, rateText } from "../../logic/text/unit.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import { rateHead, rateText } from "../../logic/text/unit.ts";
+import { navigate } from "../../state/address/page.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
 import { LISTED, type Listed, lists } from "../../state/answers/lists.ts";
-import { charted } from "../../state/screen/units.ts";
+import { charted, layerFigure } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { actionOf, actOnValue, onAltEnter, VALUE_HINT } from "../chart/valueActions.ts";
+import { ValueDots, valueHandlers } from "../chart/ValueMenu.tsx";
+import { VALUE_HINT } from "../chart/valueActions.ts";
 
 const WIDTH = 64;
 const HEIGHT = 15;
 
 export function TopLists() {
+  const { data, error, loading } = lists;
+  if (data.value === null) {
+    if (error.value === null && !loading.value) return null;
+    // What the profile says need not be said again.
+    if (error.value !== null && flamegraph.error.value?.code === error.value.code) return null;
+    return <p class="pane-hint dim">{error.value?.message ?? "…"}</p>;
+  }
   return (
     <div class="toplists" data-testid="toplists">
       {LISTED.map((label) => (
@@ -26,14 +34,8 @@ export function TopLists() {
 }
 
 function TopList({ label }: { label: Listed }) {
-  const { data, error, loading } = lists[label];
-  const answer = data.value;
-  if (answer === null) {
-    if (error.value === null && !loading.value) return null;
-    // What the profile below says need not be said five times more.
-    if (error.value !== null && flamegraph.error.value?.code === error.value.code) return null;
-    return <section class="card toplist dim">{error.value?.message ?? `${label} …`}</section>;
-  }
+  const answer = lists.data.value?.[label]?.series;
+  if (answer === undefined) return null;
   // Where nothing has the label, there is nothing to choose from.
   if (answer.series.every((line) => line.value === "")) return null;
   return <FilledList label={label} answer={answer} />;
@@ -46,11 +48,7 @@ function FilledList({ label, answer }: { label: Listed; answer: SeriesAnswer }) 
     <section class="card toplist" aria-label={`Largest by ${label}`}>
       <div class="toplist-title">
         <h2>{label}</h2>
-        <button
-          type="button"
-          class="button tiny"
-          onClick={() => navigate({ rank: label, pane: page.value.pane === "graph" ? "both" : page.value.pane })}
-        >
+        <button type="button" class="button tiny" onClick={() => navigate({ rank: label, tab: "functions" })}>
           {others > 0 ? `all ${count(answer.series.length + others)}` : "table"}
           <span class="visually-hidden"> by {label}, in the table</span>
         </button>
@@ -79,9 +77,9 @@ function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; me
     <li>
       <button
         type="button"
+        class="toplist-row"
         title={`${line.value || name}: ${rateText(mean, unit)}, ${time}${percent(share)}. ${VALUE_HINT}`}
-        onClick={(event) => actOnValue(label, line.value, actionOf(event))}
-        onKeyDown={(event) => onAltEnter(event, (as) => actOnValue(label, line.value, as))}
+        {...valueHandlers(label, line.value)}
       >
         <span class="toplist-name">
           <span class="visually-hidden">{label} </span>
@@ -91,10 +89,11 @@ function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; me
           <path d={path} />
         </svg>
         <span class="toplist-cores">
-          {rateShort(mean, unit)}
+          {layerFigure({ mean, amount: line.total ?? (line.cpu_seconds ?? 0) * 1e9, samples: line.samples })}
           <span class="visually-hidden"> {rateHead(unit)}: show only this</span>
         </span>
       </button>
+      <ValueDots label={label} value={line.value} name={name} />
     </li>
   );
 }

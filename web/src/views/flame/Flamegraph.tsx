@@ -3,25 +3,27 @@
  * beside each other: a tree, which frame is zoomed, what is searched for, what can be done with a frame. Out: the wish
  * to zoom and the selected frame. Pointer and keyboard can do the same.
  */
+import type { ComponentChildren, ComponentType } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Theme } from "../../logic/colour.ts";
+import type { Pair, Theme } from "../../logic/colour.ts";
 import { Runs } from "../../logic/flame/cells.ts";
 import type { Search } from "../../logic/flame/search.ts";
 import { frameText, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { plural } from "../../logic/text/format.ts";
+import { titleOf } from "../../logic/tree/rows.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { copyText } from "../ui/clipboard.ts";
 import { useCanvas } from "../ui/hooks.ts";
-import { type FrameAction, FrameMenu } from "./FrameMenu.tsx";
+import type { FrameAction, FrameMenuProps } from "./FrameMenu.tsx";
 import { commandOf } from "./keys.ts";
 import { MAP_HEIGHT, Minimap } from "./minimap.ts";
 import { type ColourBy, Colours, paint, ROW, type Scene, viewAt } from "./paint.ts";
-import { Tooltip } from "./Tooltip.tsx";
+import type { TooltipProps } from "./Tooltip.tsx";
 import { usePointer } from "./usePointer.ts";
 import { useRange } from "./useRange.ts";
 import { useScroll } from "./useScroll.ts";
 
-interface Props {
+export interface FlamegraphProps {
   tree: Tree;
   focus: number;
   search: Search | null;
@@ -30,6 +32,8 @@ interface Props {
   pointed: string | null;
   theme: Theme;
   colourBy: ColourBy;
+  /** The hues of differences. */
+  pair?: Pair;
   flame: boolean;
   measure: WindowMeasure;
   /** What of the zoomed frame's width is in sight, as `partText` writes it. */
@@ -42,11 +46,16 @@ interface Props {
   /** Nothing is zoomed and nothing selected any more. */
   onReset: () => void;
   onPoint: (name: string | null) => void;
+  /** What stands before what is said of the selected frame, in a line below the graph; left out: there is no line. */
+  foot?: ComponentChildren;
+  /** What opens beside a frame: a page may fetch it when a hand comes near. */
+  tip: ComponentType<TooltipProps>;
+  frameMenu: ComponentType<FrameMenuProps>;
 }
 
-export function Flamegraph(props: Props) {
-  const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure } = props;
-  const { onZoom, onSelect, onReset } = props;
+export function Flamegraph(props: FlamegraphProps) {
+  const { tree, focus, search, selected, pointed, theme, colourBy, pair, flame, measure } = props;
+  const { onZoom, onSelect, onReset, tip: Tooltip, frameMenu: FrameMenu } = props;
   const colours = useRef<Colours | null>(null);
   const runs = useRef(new Runs());
   const map = useRef<HTMLCanvasElement>(null);
@@ -57,7 +66,8 @@ export function Flamegraph(props: Props) {
   const [copied, setCopied] = useState("");
   const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
   const drawn = useCanvas((context, surface) => {
-    if (colours.current?.fits(tree, theme, colourBy) !== true) colours.current = new Colours(tree, theme, colourBy);
+    if (colours.current?.fits(tree, theme, colourBy, pair) !== true)
+      colours.current = new Colours(tree, theme, colourBy, pair);
     const scene: Scene = {
       tree,
       view: range.view.current,
@@ -169,7 +179,13 @@ export function Flamegraph(props: Props) {
         }}
         onPointerMove={pointer.onMap}
       />
-      <div class="flame-scroll" ref={box} onScroll={scroll.onScroll}>
+      <div
+        class="flame-scroll"
+        data-zooms="the graph"
+        ref={box}
+        style={{ "--rows": `${Math.max(rows * ROW, 1)}px` }}
+        onScroll={scroll.onScroll}
+      >
         <div class="flame-extent" style={{ height: `${Math.max(rows * ROW, 1)}px` }}>
           {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: an application has its own keys. */}
           <canvas
@@ -184,6 +200,7 @@ export function Flamegraph(props: Props) {
               "The tree of frames and the table of functions hold the same as text."
             }
             tabIndex={0}
+            data-frames
             data-testid="flamegraph"
             onKeyDown={onKeyDown}
             {...pointer.onCanvas}
@@ -204,7 +221,7 @@ export function Flamegraph(props: Props) {
       {open !== null && (
         <FrameMenu
           anchor={() => menuAnchor(open.node, open.x)}
-          name={frameName(tree, open.node)}
+          name={`Frame ${titleOf(tree, open.node)}`}
           actions={actionsOf(open.node)}
           onClose={(back) => {
             setMenu(null);
@@ -212,18 +229,23 @@ export function Flamegraph(props: Props) {
           }}
         />
       )}
-      <div class="flame-status">
-        <span role="status" aria-live="polite" data-testid="selected-frame" dir="auto">
-          {spoken || (
-            <span class="dim">Click a frame to zoom; right click, or Shift F10, opens its menu; arrow keys move.</span>
-          )}
-        </span>
-        {scroll.inSight.thin > 0 && (
-          <span class="dim" data-testid="thin-rows">
-            {plural(scroll.inSight.thin, "row")} more of frames thinner than a pixel: zoom in
+      {props.foot !== undefined && (
+        <div class="flame-status">
+          {props.foot}
+          <span role="status" aria-live="polite" data-testid="selected-frame" dir="auto">
+            {spoken || (
+              <span class="dim">
+                Click a frame to zoom; right click, or Shift F10, opens its menu; arrow keys move.
+              </span>
+            )}
           </span>
-        )}
-      </div>
+          {scroll.inSight.thin > 0 && (
+            <span class="dim" data-testid="thin-rows">
+              {plural(scroll.inSight.thin, "row")} more of frames thinner than a pixel: zoom in
+            </span>
+          )}
+        </div>
+      )}
     </div>
   );
 }

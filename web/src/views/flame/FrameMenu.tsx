@@ -9,7 +9,7 @@ export interface FrameAction {
   run: () => void;
 }
 
-interface Props {
+export interface FrameMenuProps {
   /** Where the frame is on the screen: the menu stays beside it. */
   anchor: () => { x: number; top: number; bottom: number };
   name: string;
@@ -20,19 +20,27 @@ interface Props {
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, Home: Number.NEGATIVE_INFINITY, End: 1e9 };
 const MARGIN = 8;
 const GAP = 2;
+/** CSS pixels of a menu, however little is left beside its frame. */
+const LEAST_ROOM = 120;
 
-export function FrameMenu({ anchor, name, actions, onClose }: Props) {
+export function FrameMenu({ anchor, name, actions, onClose }: FrameMenuProps) {
   const box = useRef<HTMLDivElement>(null);
   const place = () => {
     const element = box.current;
     if (element === null) return;
+    element.style.maxHeight = "";
     const { width, height } = element.getBoundingClientRect();
     const frame = anchor();
     const left = Math.max(MARGIN, Math.min(frame.x, innerWidth - width - MARGIN));
-    const isBelow = frame.bottom + GAP + height <= innerHeight - MARGIN;
-    // Where the frame itself is out of sight, the menu is not.
-    const beside = isBelow ? frame.bottom + GAP : frame.top - GAP - height;
-    const top = Math.max(MARGIN, Math.min(beside, innerHeight - height - MARGIN));
+    const below = innerHeight - MARGIN - GAP - frame.bottom;
+    const above = frame.top - GAP - MARGIN;
+    const isBelow = height <= below || below >= above;
+    // Never over the frame: where neither side has room for all, the menu scrolls. Where the frame itself is out of
+    // sight, the menu is not.
+    const room = Math.max(LEAST_ROOM, isBelow ? below : above);
+    const beside = isBelow ? frame.bottom + GAP : frame.top - GAP - Math.min(height, room);
+    const top = Math.max(MARGIN, Math.min(beside, innerHeight - Math.min(height, room) - MARGIN));
+    element.style.maxHeight = `${Math.round(room)}px`;
     element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   };
   useLayoutEffect(() => {
@@ -85,7 +93,7 @@ export function FrameMenu({ anchor, name, actions, onClose }: Props) {
   };
 
   return (
-    <div class="frame-menu" ref={box} role="menu" tabIndex={-1} aria-label={`Frame ${name}`} onKeyDown={onKeyDown}>
+    <div class="frame-menu" ref={box} role="menu" tabIndex={-1} aria-label={name} onKeyDown={onKeyDown}>
       {actions.map((action) => (
         <button
           key={action.key}

@@ -6,10 +6,11 @@ import type { Sliver } from "../../logic/flame/layout.ts";
 import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { count, duration, factor, levelText, percent, plural, shareOf, signed } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateHead, rateShort } from "../../logic/text/unit.ts";
-import { changeOf, frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { useBeside } from "../ui/hooks.ts";
+import { titleOf } from "../../logic/tree/rows.ts";
+import { changeOf, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { useBeside } from "../ui/beside.ts";
 
-interface Props {
+export interface TooltipProps {
   tree: Tree;
   node: number;
   /** The frames that are drawn together here, `node` the widest of them. */
@@ -20,7 +21,7 @@ interface Props {
   measure: WindowMeasure;
 }
 
-export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
+export function Tooltip({ tree, node, sliver, focus, x, y, measure }: TooltipProps) {
   const element = useBeside(x, y);
   const kind = kindOf(kindName(tree, node), false);
   const module = moduleName(tree, node);
@@ -30,15 +31,21 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
       {sliver !== null && (
         <div class="tooltip-sliver">
           {plural(sliver.frames, "frame")} here, too thin to be drawn apart, with{" "}
-          {tree.diff === null ? "" : `${count(sliver.baseSamples)} → `}
+          {tree.diff === null
+            ? ""
+            : `${measure.sideNames.inTurn ? "" : "A "}${count(sliver.baseSamples)}${measure.sideNames.inTurn ? " → " : ", B "}`}
           {amountText(sliver.samples, measure.unit)}. The widest:
         </div>
       )}
       <div class="tooltip-name" dir="auto">
-        {frameName(tree, node)}
+        {titleOf(tree, node)}
       </div>
       <div class="tooltip-where">
-        {kind === "root" ? "everything in this window" : `${kind}${inlined}${module === "" ? "" : ` · ${module}`}`}
+        {kind === "root"
+          ? "everything in this window"
+          : kind === "label"
+            ? `all samples of this ${module}`
+            : `${kind}${inlined}${module === "" ? "" : ` · ${module}`}`}
       </div>
       {tree.diff === null ? (
         <OneSide tree={tree} node={node} focus={focus} measure={measure} />
@@ -49,7 +56,7 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
   );
 }
 
-function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "focus" | "measure">) {
+function OneSide({ tree, node, focus, measure }: Pick<TooltipProps, "tree" | "node" | "focus" | "measure">) {
   const total = tree.total[node] as number;
   const self = tree.self[node] as number;
   const { unit } = measure;
@@ -85,7 +92,7 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
 
 type Column = ArrayLike<number>;
 
-export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measure">) {
+export function BothSides({ tree, node, measure }: Pick<TooltipProps, "tree" | "node" | "measure">) {
   const diff = tree.diff;
   if (diff === null) return null;
   const { normalize, unit, sideNames } = measure;
@@ -96,10 +103,13 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
   const value = (v: number) => normText(v, normalize, unit);
   const difference = (v: number) => signed(value(v), v);
   const counts = (v: number) => (unit.name === "samples" ? count(v) : amountShort(v, unit));
-  const row = (side: string, total: Column, norm: Column, self: Column, selfNorm: Column) => (
+  // A share alone would hide how much it is.
+  const levels = normalize === "share" && unit.isTime ? (measure.sideCores ?? null) : null;
+  const row = (at: 0 | 1, total: Column, norm: Column, self: Column, selfNorm: Column) => (
     <tr>
-      <th>{side}</th>
+      <th>{sideText(sideNames, at)}</th>
       <td>{counts(total[node] as number)}</td>
+      {levels !== null && <td>{rateShort((norm[node] as number) * levels[at], unit)}</td>}
       <td>{value(norm[node] as number)}</td>
       <td>{counts(self[node] as number)}</td>
       <td>{value(selfNorm[node] as number)}</td>
@@ -112,14 +122,15 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
           <tr>
             <th />
             <th>{amountHead(unit)}</th>
+            {levels !== null && <th>{rateHead(unit)}</th>}
             <th>{normUnit(normalize, unit)}</th>
             <th>self {amountHead(unit)}</th>
             <th>self {normUnit(normalize, unit)}</th>
           </tr>
         </thead>
         <tbody>
-          {row(sideText(sideNames, 0), diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
-          {row(sideText(sideNames, 1), tree.total, diff.norm, tree.self, diff.selfNorm)}
+          {row(0, diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
+          {row(1, tree.total, diff.norm, tree.self, diff.selfNorm)}
         </tbody>
       </table>
       <div class={`tooltip-verdict ${change}`}>

@@ -9,7 +9,7 @@ import { ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { type Colours, inkOf, ROW, type Scene } from "./paint.ts";
 
 /** CSS pixels. */
-export const MAP_HEIGHT = 40;
+export const MAP_HEIGHT = 24;
 
 /** Rows of the tree that the map shows. */
 export interface Span {

@@ -2,11 +2,22 @@
  * Draws the visible part of a flamegraph. In: the tree, the visible range, the rows in sight, size and ratio of the
  * canvas. It draws whole device pixels and at most one run a pixel and row, so its cost follows the screen.
  */
-import { diffPaint, framePaint, kindOf, MARK, modulePaint, type Paint, type Theme } from "../../logic/colour.ts";
+import {
+  diffPaint,
+  framePaint,
+  kindOf,
+  MARK,
+  modulePaint,
+  type Paint,
+  type Pair,
+  rowPaint,
+  type Theme,
+} from "../../logic/colour.ts";
 import { hitPixels, type Runs } from "../../logic/flame/cells.ts";
 import { type Run, type View, viewOf } from "../../logic/flame/layout.ts";
 import type { Search } from "../../logic/flame/search.ts";
 import { fitName } from "../../logic/text/names.ts";
+import { isRow, titleOf } from "../../logic/tree/rows.ts";
 import { changeOf, distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { stripes } from "../ui/stripes.ts";
 
@@ -84,16 +95,18 @@ export class Colours {
   private readonly tree: Tree;
   private readonly theme: Theme;
   private readonly by: ColourBy;
+  private readonly pair: Pair;
 
-  constructor(tree: Tree, theme: Theme, by: ColourBy) {
+  constructor(tree: Tree, theme: Theme, by: ColourBy, pair: Pair = "red-blue") {
     this.tree = tree;
     this.theme = theme;
     this.by = by;
+    this.pair = pair;
     this.paints = new Array(tree.size);
   }
 
-  fits(tree: Tree, theme: Theme, by: ColourBy): boolean {
-    return this.tree === tree && this.theme === theme && this.by === by;
+  fits(tree: Tree, theme: Theme, by: ColourBy, pair: Pair = "red-blue"): boolean {
+    return this.tree === tree && this.theme === theme && this.by === by && this.pair === pair;
   }
 
   of(node: number): Paint {
@@ -106,13 +119,20 @@ export class Colours {
 
   private paintOf(node: number): Paint {
     const { tree, theme, by } = this;
-    if (by === "difference" && tree.diff !== null)
-      return diffPaint(changeOf(tree, node), tree.diff.strength[node] as number, theme);
+    if (by === "difference" && tree.diff !== null) {
+      const change = changeOf(tree, node);
+      // A row that was not shown to differ keeps what tells it from frames.
+      if (change === "same" && isRow(tree, node)) return rowPaint(theme);
+      return diffPaint(change, tree.diff.strength[node] as number, theme, this.pair);
+    }
     const kind = kindOf(kindName(tree, node), tree.inlined[node] === 1);
     if (by === "module") return modulePaint(kind, moduleName(tree, node), theme);
     return framePaint(kind, `${moduleName(tree, node)} ${frameName(tree, node)}`, theme);
   }
 }
+
+const fontOf = (ratio: number) =>
+  `${11.5 * ratio}px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace`;
 
 /** The widest character of the font decides how many surely fit; measured once a font. */
 let characterWidth = 0;
@@ -140,7 +160,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, colours: 
   context.globalAlpha = 1;
   context.fillStyle = ink.ground;
   context.fillRect(0, 0, Math.ceil(width * ratio), Math.ceil(height * ratio));
-  context.font = `${11.5 * ratio}px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace`;
+  context.font = fontOf(ratio);
   context.textBaseline = "middle";
   // A name that is written from right to left must not move what stands around it.
   context.direction = "ltr";
@@ -217,16 +237,22 @@ function paintRun(
   let left = run.left + PAD * ratio;
   if (tree.diff !== null) left = paintMark(context, scene, run, left, top, height, text);
   const room = run.right - gap - PAD * ratio - left;
+  const isLabel = isRow(tree, run.node);
   if (width >= TEXT_FROM * ratio) {
-    const label = labelOf(frameName(tree, run.node), Math.floor(room / ratio / characterWidth));
+    const letters = Math.floor(room / ratio / characterWidth);
+    const title = titleOf(tree, run.node);
+    // Which label it is, a row tells where it can.
+    const label = labelOf(title.length > letters ? frameName(tree, run.node) || title : title, letters);
     if (label !== "") {
+      if (isLabel) context.font = `bold ${fontOf(ratio)}`;
       context.globalAlpha = faint ? 0.7 : 1;
       context.fillStyle = faint ? ink.font : text;
       context.fillText(label, left, top + height / 2 + ratio * 0.5, room);
       context.globalAlpha = 1;
+      if (isLabel) context.font = fontOf(ratio);
     }
   }
-  const isPointed = run.node === scene.hovered || tree.name[run.node] === scene.pointed;
+  const isPointed = run.node === scene.hovered || (tree.name[run.node] === scene.pointed && !isLabel);
   const outlined = run.node === scene.selected ? ink.outline : isPointed ? ink.hover : null;
   if (outlined !== null) {
     const line = (run.node === scene.selected ? 2 : 1) * Math.max(1, Math.round(ratio));

@@ -7,6 +7,7 @@ import { useRef, useState } from "preact/hooks";
 import { centred, hitAt, moved, type Sliver, scaled, type View, viewOf } from "../../logic/flame/layout.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import type { Drawn } from "../ui/hooks.ts";
+import { isZoom, scrollPageFirst } from "../ui/wheel.ts";
 import { ROW, viewAt } from "./paint.ts";
 import type { Range } from "./useRange.ts";
 import type { Scroll } from "./useScroll.ts";
@@ -73,18 +74,18 @@ export function usePointer(
     return hit === null ? null : { tree, ...hit, x: event.clientX, y: event.clientY };
   };
 
-  // With Ctrl the wheel goes into the width, with Shift along it.
+  // With Ctrl or ⌘ the wheel goes into the width, with Shift along it; alone it scrolls.
   const onWheel = (event: WheelEvent) => {
     const element = canvas.current;
     if (element === null) return;
     const sideways = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
     const span = view.current.until - view.current.from;
-    if (event.ctrlKey || event.metaKey) {
+    if (isZoom(event)) {
       const factor = Math.exp(Math.max(-1, Math.min(1, event.deltaY * WHEEL)));
       show(scaled(view.current, limits, positionOf(event, element, view.current), factor));
     } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY))
       show(moved(view.current, limits, (sideways / Math.max(1, size.width)) * span));
-    else return;
+    else return scrollPageFirst(event);
     event.preventDefault();
   };
 

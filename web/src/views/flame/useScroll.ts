@@ -43,8 +43,8 @@ export function useScroll({ tree, focus, part, flame, selected }: Given, { box, 
     element.scrollTop = scrollToRow(placeOf(tree.depth[node] as number), ROW, element.scrollTop, size.height);
   };
 
-  // The root is brought into sight once the graph's height is known or changes; where another part of the width has
-  // other rows, all stays where it was.
+  // The root is brought into sight once the graph's height is known or changes; where another frame is zoomed, or
+  // another part of the width has other rows, all stays where it was.
   const placed = useRef<{ tree: Tree; focus: number; part: string; rows: number; flame: boolean } | null>(null);
   // What lies below the box, in pixels: a flame stands on its root, also where the box becomes lower, as when lists
   // come that stand above it.
@@ -64,8 +64,9 @@ export function useScroll({ tree, focus, part, flame, selected }: Given, { box, 
     const was = placed.current;
     placed.current = { tree, focus, part, rows, flame };
     if (element === null) return;
-    const isSame = was !== null && was.tree === tree && was.focus === focus && was.flame === flame;
-    if (isSame && was.part !== part) {
+    // A zoom leaves frames where they are, as another part of the width does.
+    const isSame = was !== null && was.tree === tree && was.flame === flame;
+    if (isSame && (was.part !== part || was.focus !== focus)) {
       if (flame) element.scrollTop += (rows - was.rows) * ROW;
     } else if (isSame && was.rows === rows) {
       const end = rows * ROW - element.clientHeight;

@@ -2,13 +2,14 @@
 import { count } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import type { Transform } from "../../logic/transform/list.ts";
-import { frameName, ROOT } from "../../logic/tree/tree.ts";
+import { titleOf } from "../../logic/tree/rows.ts";
+import { ROOT } from "../../logic/tree/tree.ts";
 import { navigate } from "../../state/address/page.ts";
 import { focus, idleTransforms, transforms, tree, wholeSamples } from "../../state/screen/tree.ts";
 import { setTransforms, zoomTo } from "./actions.ts";
 
 const WORDS: Record<Transform["op"], string> = {
-  focus: "only",
+  focus: "focus on",
   hide: "without",
   merge: "recursion merged",
   collapse: "collapsed",
@@ -64,8 +65,8 @@ export function Chips() {
       {node !== ROOT && (
         <Chip
           word="zoomed"
-          name={frameName(shown, node)}
-          hint={frameName(shown, node)}
+          name={titleOf(shown, node)}
+          hint={titleOf(shown, node)}
           id="reset-zoom"
           onRemove={() => navigate({ focus: "" })}
         />
@@ -73,7 +74,7 @@ export function Chips() {
       {node !== ROOT && (shown.parent[node] as number) !== ROOT && (
         <li>
           <button type="button" class="button tiny" onClick={() => zoomTo(shown.parent[node] as number)}>
-            zoom to caller
+            Zoom out one frame
           </button>
         </li>
       )}

@@ -1,5 +1,8 @@
 /** Links to the same profile in the formats of other tools. */
 import { address, type Parameters } from "../../api/address.ts";
+import { rowLabels } from "../../logic/tree/rows.ts";
+import { sent } from "../../state/screen/tree.ts";
+import { saveAs } from "../lazyViews.tsx";
 
 export interface Download {
   path: "/flamegraph" | "/diff";
@@ -13,26 +16,50 @@ const MOST_ROWS = 10_000;
 
 const FORMATS: Record<Download["path"], readonly [string, string, string][]> = {
   "/flamegraph": [
-    ["svg", "SVG", "a picture that can be zoomed and searched"],
+    ["svg", "SVG of all", "by the server: a picture that can be zoomed and searched"],
     ["collapsed", "Collapsed stacks", "a;b;c N, for flamegraph.pl and inferno"],
     ["pprof", "pprof", "for go tool pprof"],
     ["speedscope", "speedscope", "for speedscope.app"],
     ["json", "JSON", "what this page draws"],
   ],
   "/diff": [
-    ["svg", "SVG", "the difference as a picture"],
+    ["svg", "SVG of all", "by the server: the difference as a picture"],
     ["collapsed", "Collapsed stacks", "a;b;c A B, for inferno-flamegraph"],
     ["json", "JSON", "what this page draws"],
   ],
 };
 
+/** Made by the page: zoom, search and changes of the tree are kept, and what was asked stands in it. */
+const SAVED = [
+  ["html", "HTML file", "this view in one file, to be zoomed and searched without a server"],
+  ["png", "PNG of what is in sight", "the chart and the graph, with what was asked"],
+  ["svg", "SVG of what is in sight", "the graph, with what was asked"],
+] as const;
+
 export function DownloadLinks({ path, parameters, by, close }: Download & { close: () => void }) {
+  // As the graph has them: the page leaves out a row that stands alone.
+  const shown = sent.value.tree;
+  const group = shown === null ? "" : rowLabels(shown).join(",");
   const every = [
-    ...FORMATS[path].map(([format, title, purpose]) => [path, { format }, title, purpose] as const),
+    ...FORMATS[path].map(([format, title, purpose]) => [path, { format, group }, title, purpose] as const),
     ["/top", { format: "csv", by, limit: MOST_ROWS }, "CSV", `a table by ${by}, for a spreadsheet`] as const,
   ];
   return (
     <ul class="menu-list">
+      {SAVED.map(([kind, title, purpose]) => (
+        <li key={kind}>
+          <button
+            type="button"
+            onClick={() => {
+              close();
+              saveAs(kind);
+            }}
+          >
+            <b>{title}</b>
+            <small>{purpose}</small>
+          </button>
+        </li>
+      ))}
       {every.map(([from, more, title, purpose]) => (
         <li key={title}>
           <a href={address(from, { ...parameters, ...more })} download="" onClick={close}>

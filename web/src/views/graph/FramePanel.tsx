@@ -1,6 +1,6 @@
 /** All that is known of the selected frame: its samples, since when, who calls it, what it calls, where it stands. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { kindOf } from "../../logic/colour.ts";
 import { sideText } from "../../logic/compare/sideNames.ts";
 import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
@@ -14,14 +14,19 @@ import { clock } from "../../logic/time/time.ts";
 import { callersAndCallees, type CallersAndCallees as Found, type Neighbour } from "../../logic/tree/callers.ts";
 import { largestOf } from "../../logic/tree/functions.ts";
 import { sourceText } from "../../logic/tree/places.ts";
+import { isNoFunction, titleOf } from "../../logic/tree/rows.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { sideNames } from "../../state/answers/compare.ts";
+import { linkOf } from "../../state/moments/sources.ts";
 import { framePlaces, frameSeries, hasPlace } from "../../state/screen/frame.ts";
 import { select } from "../../state/screen/selection.ts";
 import { sent, upright } from "../../state/screen/tree.ts";
 import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/screen/units.ts";
+import { openDialog } from "../bar/Help.tsx";
 import { BothSides } from "../flame/Tooltip.tsx";
+import { VersionHistory } from "../frame/VersionHistory.tsx";
+import { Check } from "../ui/Check.tsx";
 import { Segments } from "../ui/Choice.tsx";
 import { copyText } from "../ui/clipboard.ts";
 import { frameActions } from "./actions.ts";
@@ -33,8 +38,6 @@ interface Props {
   measure: WindowMeasure;
 }
 
-/** As in `style/screens.css`. */
-const ROOMY = "(min-height: 700px) and (min-width: 901px)";
 const SPARK = { width: 260, height: 54 };
 const MOST_LISTED = 8;
 const MOST_PLACES = 4;
@@ -44,18 +47,12 @@ const NAME_ROOM = 40;
 const SHORT_ROOM = 20;
 
 export function FramePanel({ tree, node, focus, measure }: Props) {
-  const kind = kindName(tree, node);
-  const isFunction = kind !== "root" && kind !== "trimmed";
-  const box = useRef<HTMLElement>(null);
-  useEffect(() => {
-    // On a screen that holds graph and panel, what stands above them makes way; on a phone the graph would.
-    if (matchMedia(ROOMY).matches) box.current?.scrollIntoView({ block: "nearest" });
-  }, []);
+  const isFunction = !isNoFunction(kindName(tree, node));
   return (
-    <section ref={box} class="frame-panel" aria-label="Selected frame" data-testid="frame-panel">
+    <section class="frame-panel" aria-label="Selected frame" data-testid="frame-panel">
       <div class="frame-head">
         <b class="frame-name" dir="auto">
-          {frameName(tree, node)}
+          {titleOf(tree, node)}
         </b>
         <CopyButton text={frameName(tree, node)} />
         <span class="spring" />
@@ -130,7 +127,7 @@ function PartHeads({ tree, focus }: Pick<Props, "tree" | "focus">) {
 function Figures({ tree, node, focus, measure }: Props) {
   const all = upright.value;
   const whole = useMemo(
-    () => (all === null || node === ROOT ? null : callersAndCalleesIn(all, tree, node)),
+    () => (all === null || isNoFunction(kindName(tree, node)) ? null : callersAndCalleesIn(all, tree, node)),
     [all, tree, node],
   );
   if (tree.diff !== null)
@@ -172,7 +169,7 @@ function Figures({ tree, node, focus, measure }: Props) {
         {row("total", "This frame and what it calls here", tree.total[node] as number)}
         {tree.shape === "upright" && row("self", "This frame itself", tree.self[node] as number)}
         {whole !== null && row("function", "All frames of this function; a recursion counts once", whole.total, true)}
-        {whole !== null && row("its self", "All frames of this function themselves", whole.self, true)}
+        {whole !== null && row("Function self", "All frames of this function themselves", whole.self, true)}
       </tbody>
     </table>
   );
@@ -241,25 +238,43 @@ function HistoryOf({ tree, node }: Pick<Props, "tree" | "node">) {
             : []),
         ]}
         onChoose={(history) => navigate({ history })}
-      />
+      />{" "}
+      <Check
+        checked={page.value.split === "version"}
+        onToggle={() => navigate({ split: page.value.split === "" ? "version" : "" })}
+        title="A line for each version, over all that the server keeps"
+        id="split-version"
+      >
+        by version
+      </Check>
     </p>
   );
 }
 
 function FirstSeen({ tree, node }: Pick<Props, "tree" | "node">) {
+  if (page.value.split !== "version") return <Course tree={tree} node={node} />;
+  return (
+    <Part title="History">
+      <HistoryOf tree={tree} node={node} />
+      <VersionHistory />
+    </Part>
+  );
+}
+
+function Course({ tree, node }: Pick<Props, "tree" | "node">) {
   const { data, error } = frameSeries;
   const answer = data.value;
   const stack = useMemo(() => (answer === null ? null : stackOf(answer)), [answer]);
   if (answer === null || stack === null)
     return (
-      <Part title="Since when?">
+      <Part title="History">
         <HistoryOf tree={tree} node={node} />
         <p class="dim">{error.value?.message ?? "…"}</p>
       </Part>
     );
   const { width, height } = SPARK;
   return (
-    <Part title="Since when?">
+    <Part title="History">
       <HistoryOf tree={tree} node={node} />
       <svg
         class="spark frame-history"
@@ -327,6 +342,15 @@ function CallersAndCallees({ tree, node }: { tree: Tree; node: number }) {
   );
 }
 
+function SourceLink({ href }: { href: string | null }) {
+  if (href === null) return null;
+  return (
+    <a href={href} target="_blank" rel="noopener noreferrer" title={href}>
+      Open source
+    </a>
+  );
+}
+
 function Places({ tree, node }: { tree: Tree; node: number }) {
   const places = framePlaces.data.value ?? [];
   const module = moduleName(tree, node);
@@ -343,12 +367,17 @@ function Places({ tree, node }: { tree: Tree; node: number }) {
           {buildId !== "" && <li class="dim">build id {buildId}</li>}
           {sources.slice(0, MOST_SOURCES).map((source) => (
             <li key={source.file} dir="auto">
-              {sourceText(source)}
+              {sourceText(source)} <SourceLink href={linkOf(path, source)} />
             </li>
           ))}
           {sources.length > MOST_SOURCES && <li class="dim">{sources.length - MOST_SOURCES} more files</li>}
         </ul>
       ))}
+      {places.some(({ sources }) => sources.length > 0) && (
+        <button type="button" class="button tiny" onClick={() => openDialog("sources")}>
+          Source links …
+        </button>
+      )}
       {places.length > MOST_PLACES && <p class="dim">{places.length - MOST_PLACES} more files or builds</p>}
     </Part>
   );

@@ -3,13 +3,14 @@
  * sight.
  */
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
+import { frameSwatch, kindOf, MARK, type Theme } from "../../logic/colour.ts";
 import { changeWords, type SideNames } from "../../logic/compare/sideNames.ts";
 import { frameText, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { count, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
-import { ancestors, changeOf, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { isRow, titleOf } from "../../logic/tree/rows.ts";
+import { ancestors, changeOf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { useSize } from "../ui/hooks.ts";
 
 interface Props {
@@ -17,6 +18,8 @@ interface Props {
   focus: number;
   selected: number | null;
   theme: Theme;
+  /** Where it is no difference. */
+  colourBy: "kind" | "module";
   measure: WindowMeasure;
   /** Which rows are open, as `openText` writes it. */
   open: string;
@@ -33,7 +36,7 @@ const DEEPEST_INDENT = 18;
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 };
 
 export function FrameTree(props: Props) {
-  const { tree, focus, selected, theme, measure, onSelect, onOpen, onZoom, onReset } = props;
+  const { tree, focus, selected, theme, colourBy, measure, onSelect, onOpen, onZoom, onReset } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
@@ -160,6 +163,7 @@ export function FrameTree(props: Props) {
                     tree={tree}
                     row={row}
                     theme={theme}
+                    colourBy={colourBy}
                     said={frameText(tree, row.node, focus, measure)}
                     sideNames={measure.sideNames}
                   />
@@ -181,13 +185,14 @@ interface FrameProps {
   tree: Tree;
   row: OutlineRow;
   theme: Theme;
+  colourBy: "kind" | "module";
   /** The name, and then in words what the row shows by figures and colours. */
   said: string;
   sideNames: SideNames;
 }
 
-function Frame({ tree, row, theme, said, sideNames }: FrameProps) {
-  const name = frameName(tree, row.node);
+function Frame({ tree, row, theme, colourBy, said, sideNames }: FrameProps) {
+  const name = titleOf(tree, row.node);
   const change = changeOf(tree, row.node);
   return (
     <>
@@ -195,18 +200,27 @@ function Frame({ tree, row, theme, said, sideNames }: FrameProps) {
         <i
           class="swatch"
           aria-hidden="true"
-          style={{ background: kindSwatch(kindOf(kindName(tree, row.node), false), theme) }}
+          style={{
+            background: frameSwatch(
+              colourBy,
+              kindOf(kindName(tree, row.node), false),
+              moduleName(tree, row.node),
+              theme,
+            ),
+          }}
         />
       ) : (
         <i class={`mark ${change}`} title={changeWords(sideNames, change)} aria-hidden="true">
           {MARK[change]}
         </i>
       )}
-      <bdi>{name}</bdi>
+      {isRow(tree, row.node) ? <strong>{name}</strong> : <bdi>{name}</bdi>}
       <span class="visually-hidden">{said.slice(name.length)}</span>
       {/* Programs begin alike: whose `_start` it is says where another module begins. */}
       <span class="dim" aria-hidden="true">
-        {tree.module[row.node] === tree.module[tree.parent[row.node] as number] ? "" : moduleName(tree, row.node)}
+        {isRow(tree, row.node) || tree.module[row.node] === tree.module[tree.parent[row.node] as number]
+          ? ""
+          : moduleName(tree, row.node)}
       </span>
     </>
   );

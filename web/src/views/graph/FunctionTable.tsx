@@ -1,7 +1,7 @@
 /** The functions of one window: what the flamegraph shows, as text. */
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { kindOf, kindSwatch, type Theme } from "../../logic/colour.ts";
+import { frameSwatch, kindOf, type Theme } from "../../logic/colour.ts";
 import {
   FUNCTION_SORT_KEYS,
   type FunctionRow,
@@ -12,11 +12,13 @@ import {
 import { percent, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { largestOf, rowOf } from "../../logic/tree/functions.ts";
-import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { titleOf } from "../../logic/tree/rows.ts";
+import { ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { page } from "../../state/address/page.ts";
 import { matcher, tableNames } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { upright } from "../../state/screen/tree.ts";
-import { amount, amountIn, counted } from "../../state/screen/units.ts";
+import { amount, besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
@@ -33,6 +35,7 @@ const AMOUNT_WIDTH = { beside: "126px", alone: "minmax(126px, 1fr)", phone: "84p
 const TIME_WIDTH = { beside: "138px", alone: "minmax(138px, 1fr)", phone: "84px" };
 
 export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFind }: Props) {
+  const colourBy = page.value.colour || "module";
   // A function's own samples are at the leaves: what was turned round is counted as it was taken.
   const isUpright = shown.shape === "upright";
   const tree = isUpright ? shown : (upright.value ?? shown);
@@ -64,7 +67,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
       width: { beside: "minmax(120px, 1fr)", alone: "minmax(120px, 3fr)" },
       cell: (row) => (
         <span class="function" title={`${row.name}\n${row.kind}${row.module === "" ? "" : ` · ${row.module}`}`}>
-          <i class="swatch" style={{ background: kindSwatch(kindOf(row.kind, false), theme) }} />
+          <i class="swatch" style={{ background: frameSwatch(colourBy, kindOf(row.kind, false), row.module, theme) }} />
           <bdi>{fitName(row.name, room)}</bdi>
           <small>{row.module}</small>
         </span>
@@ -93,8 +96,8 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
         {choice}
         <b>{plural(rows.length, "function")}</b>
         <span class="dim">
-          {focus === ROOT ? "" : `within ${frameName(tree, focus)}`}
-          {matched === null ? "" : " that match"}
+          {focus === ROOT ? "" : `within ${titleOf(tree, focus)}`}
+          {matched === null ? "" : " that match"} {figureTitle()}
         </span>
       </div>
       <VirtualTable
@@ -105,7 +108,8 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
         onSort={setSort}
         onTake={(row) => {
           onFind(row.name);
-          select(largestOf(shown, row));
+          // What is taken in a table leaves it in sight.
+          select(largestOf(shown, row), { tab: "functions" });
         }}
         onPoint={(row) => {
           pointedRow.value = row?.name ?? null;
@@ -122,7 +126,7 @@ function Amount({ samples, share }: { samples: number; share: number }) {
   return (
     <span class="amount" title={`${amount(samples)}, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />
-      <em>{amountIn(samples)}</em>
+      <em>{page.value.unit === "share" ? besideFigure(samples) : figure(samples)}</em>
       <b>{percent(share)}</b>
     </span>
   );

@@ -1,95 +1,87 @@
 /** What a frame's colour tells, and which of the colourings is chosen. */
-import { useMemo } from "preact/hooks";
-import { type Change, diffPaint, KINDS, kindSwatch, MARK, modulePaint } from "../../logic/colour.ts";
-import { changeWords } from "../../logic/compare/sideNames.ts";
-import { modulesOf } from "../../logic/tree/functions.ts";
+import { diffPaint, KINDS, kindSwatch, LEGEND } from "../../logic/colour.ts";
+import { chosenRows, rowChoices } from "../../logic/labels/rows.ts";
+import type { UnitChoice } from "../../logic/text/figure.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { sideNames } from "../../state/answers/compare.ts";
+import { labels } from "../../state/answers/server.ts";
+import { colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { tree, upright } from "../../state/screen/tree.ts";
-import { amount } from "../../state/screen/units.ts";
-import { Choice } from "../ui/Choice.tsx";
+import { tree } from "../../state/screen/tree.ts";
+import type { ColourBy } from "../flame/paint.ts";
+import { Choice, Segments } from "../ui/Choice.tsx";
+import { FoldButton } from "../ui/Fold.tsx";
 
 export function ColourChoice() {
   const { colour } = page.value;
   const isDiff = tree.value.tree?.diff !== null;
   return (
+    <>
+      {!isDiff && <UnitSegments />}
+      <Choice
+        label="Colour"
+        id="colour"
+        value={isDiff || colour !== "module" ? colour : ""}
+        options={[
+          ["", isDiff ? "difference" : "module"],
+          ["kind", "kind"],
+          ...(isDiff ? [["module", "module"] as const] : []),
+        ]}
+        onChoose={(chosen) => navigate({ colour: chosen })}
+      />
+    </>
+  );
+}
+
+/** Labels whose values stand as rows above the stacks. A frame's way from the root is another one then. */
+export function RowsChoice() {
+  const { value } = page;
+  return (
     <Choice
-      label="colour"
-      id="colour"
-      value={colour}
-      options={[
-        ["", isDiff ? "difference" : "kind"],
-        ...(isDiff ? [["kind", "kind"] as const] : []),
-        ["module", "module"],
-      ]}
-      onChoose={(chosen) => navigate({ colour: chosen })}
+      label="Rows"
+      id="rows"
+      title="Values of labels as rows above the stacks: whose they are"
+      value={chosenRows(value)}
+      options={rowChoices(value, labels.data.value?.labels ?? [])}
+      onChoose={(group) => navigate({ group, open: "" })}
     />
   );
 }
 
-const LEGEND_MODULES = 8;
-
-export function ModuleLegend() {
-  const shown = upright.value;
-  const modules = useMemo(() => (shown === null ? [] : modulesOf(shown).slice(0, LEGEND_MODULES)), [shown]);
-  return (
-    <ul class="legend" aria-label="Colours">
-      {modules.map(({ module, self }) => (
-        <li key={module} title={`${amount(self)} in itself`}>
-          <i class="swatch" style={{ background: modulePaint("native", module, theme.value).fill }} />
-          {module || "no module"}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-export function KindLegend() {
-  return (
-    <ul class="legend" aria-label="Colours">
-      {KINDS.map((kind) => (
-        <li key={kind}>
-          <i class="swatch" style={{ background: kindSwatch(kind, theme.value) }} />
-          {kind === "jit" ? "JIT" : kind}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-const LEGEND: readonly [Change, number][] = [
-  ["shrank", 1],
-  ["shrank", 0.3],
-  ["same", 0],
-  ["grew", 0.3],
-  ["grew", 1],
+const UNIT_WORDS: readonly (readonly [UnitChoice, string, string])[] = [
+  ["cores", "cores", "CPU time for each second of the window"],
+  ["time", "CPU time", "CPU time in the window"],
+  ["samples", "samples", "Samples as they were taken"],
+  ["share", "%", "The part of all samples in the window; cores stand beside it"],
 ];
 
-export function ChangeLegend() {
-  // What a change is called in time needs no more words than the change itself.
-  const word = (change: Change) => (sideNames.value.inTurn ? change : changeWords(sideNames.value, change));
+/** Of one window: a comparison tells what it was judged in. */
+function UnitSegments() {
   return (
-    <ul class="legend" aria-label="Colours">
-      <li class="ramp">
-        <span>▼ {word("shrank")}</span>
-        {LEGEND.map(([change, strength]) => (
-          <i
-            key={`${change}${strength}`}
-            class="swatch"
-            title={changeWords(sideNames.value, change)}
-            style={{ background: diffPaint(change, strength, theme.value).fill }}
-          />
-        ))}
-        <span>{word("grew")} ▲</span>
-      </li>
-      <li title="Grey: the difference is within what chance explains.">grey: not shown to differ</li>
-      <li>
-        {MARK.new} {word("new")}
-      </li>
-      <li>
-        {MARK.gone} {word("gone")}
-      </li>
-    </ul>
+    <Segments
+      name="Unit of numbers"
+      value={page.value.unit}
+      options={UNIT_WORDS}
+      onChoose={(unit) => navigate({ unit })}
+    />
+  );
+}
+
+/** What colours tell now. */
+export function shownColours(): ColourBy {
+  return page.value.colour || (tree.value.tree?.diff ? "difference" : "module");
+}
+
+/** The colours in little; what each means unfolds below. */
+export function LegendButton() {
+  const shade = theme.value;
+  const by = shownColours();
+  const fills =
+    by === "difference"
+      ? LEGEND.map(([change, strength]) => diffPaint(change, strength, shade, colourPair.value).fill)
+      : KINDS.slice(0, LEGEND.length).map((kind) => kindSwatch(kind, shade));
+  return (
+    <FoldButton fold="key" name="What the colours mean">
+      {by === "module" ? "Key" : fills.map((fill, i) => <i key={i} class="swatch" style={{ background: fill }} />)}
+    </FoldButton>
   );
 }

@@ -4,9 +4,11 @@ import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../../api/types.ts";
 import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/table/rankRows.ts";
 import { duration, percent, plural, shareOf } from "../../logic/text/format.ts";
-import { amountHead, amountShort, amountText, rateText } from "../../logic/text/unit.ts";
-import { counted } from "../../state/screen/units.ts";
+import { amountHead, amountText, rateText } from "../../logic/text/unit.ts";
+import { page } from "../../state/address/page.ts";
+import { besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
+import { showValueMenu } from "../chart/ValueMenu.tsx";
 import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
@@ -62,16 +64,19 @@ export function RankTable({ answer, choice }: Props) {
     },
     {
       key: "total",
-      title: unit.isTime ? "CPU time" : amountHead(unit),
+      title: figureTitle(),
       hint: `${unit.isTime ? "CPU time" : amountHead(unit)} in this window and its share`,
       number: true,
       width: { beside: "140px", alone: "minmax(150px, 2fr)" },
       cell: (row) => {
         const share = shareOf(row.total, whole);
         return (
-          <span class="amount" title={`${rateText(row.cores ?? row.rate ?? 0, unit)}, ${amountText(row.total, unit)}`}>
+          <span
+            class="amount"
+            title={`${rateText(row.cores ?? row.rate ?? 0, unit)}, ${amountText(row.total, unit)}${row.cpu_seconds === null ? "" : `, ${duration(row.cpu_seconds)}`}`}
+          >
             <i style={{ width: `${share * 100}%` }} />
-            <em>{row.cpu_seconds === null ? amountShort(row.total, unit) : duration(row.cpu_seconds)}</em>
+            <em>{page.value.unit === "share" ? besideFigure(row.total) : figure(row.total)}</em>
             <b>{percent(share)}</b>
           </span>
         );
@@ -91,6 +96,7 @@ export function RankTable({ answer, choice }: Props) {
         sort={sort}
         onSort={setSort}
         onTake={(row, event) => answer !== null && actOnValue(answer.by, row.name, actionOf(event))}
+        onMenu={(row, beside, x) => answer !== null && showValueMenu(answer.by, row.name, beside, x)}
         empty={answer === null ? "Loading …" : "No samples in this window."}
       />
     </div>

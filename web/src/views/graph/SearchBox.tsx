@@ -1,5 +1,5 @@
 /** The search of a graph: what is looked for, what of it there is, and the way from match to match. */
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { nextHit, patternName } from "../../logic/flame/search.ts";
 import { count, percent, plural } from "../../logic/text/format.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
@@ -8,21 +8,17 @@ import { matching, searchResult, wholeMatch } from "../../state/screen/search.ts
 import { select, selected } from "../../state/screen/selection.ts";
 import { focus, tree } from "../../state/screen/tree.ts";
 import { amount } from "../../state/screen/units.ts";
-import { isTyping } from "../ui/hooks.ts";
+import { isTyping, usePageKeys } from "../ui/hooks.ts";
 
 export function SearchBox() {
   const { match } = page.value;
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key !== "/" || isTyping(event.target) || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      input.current?.focus();
-      input.current?.select();
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, []);
+  usePageKeys((event) => {
+    if (event.key !== "/" || isTyping(event.target) || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    input.current?.focus();
+    input.current?.select();
+  });
   const wanted = matching.value;
   const fault = wanted !== null && "error" in wanted ? wanted.error : "";
   return (

@@ -3,11 +3,14 @@ import { exactPattern } from "../../logic/flame/search.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { type Transform, transformsText, withTransform } from "../../logic/transform/list.ts";
 import { focusOf } from "../../logic/tree/focus.ts";
+import { isNoFunction, rowMatchers } from "../../logic/tree/rows.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
+import { sourceShown } from "../../state/moments/sourceShown.ts";
 import { select } from "../../state/screen/selection.ts";
 import { transforms, tree } from "../../state/screen/tree.ts";
+import { valueActions } from "../chart/ValueMenu.tsx";
 import type { FrameAction } from "../flame/FrameMenu.tsx";
 
 export function zoomTo(node: number): void {
@@ -64,17 +67,20 @@ export function frameActions(shown: Tree, node: number): FrameAction[] {
   const name = frameName(shown, node);
   const module = moduleName(shown, node);
   const kind = kindName(shown, node);
-  const isFunction = kind !== "root" && kind !== "trimmed";
+  const isFunction = !isNoFunction(kind);
+  const source = sourceShown.value;
   const short = fitName(name, NAME_ROOM);
   const does = (key: string, label: string, hint: string, run: () => void) => ({ key, label, hint, run });
   const on = (op: "focus" | "hide" | "sandwich") => () => addTransform({ op, name });
+  const zoom = does("Enter", "Zoom", "This frame and what it calls fill the width", () => zoomTo(node));
+  const within = rowMatchers(shown, node);
+  const row = kind === "label" ? within.pop() : undefined;
+  if (row !== undefined) return [zoom, ...valueActions({ ...row, mode: null }, within)];
   return [
-    ...(node !== ROOT
-      ? [does("Enter", "Zoom", "This frame and what it calls fill the width", () => zoomTo(node))]
-      : []),
+    ...(node !== ROOT ? [zoom] : []),
     ...(isFunction
       ? [
-          does("o", `Only ${short}`, "Focus: stacks through this function, wherever it is called", on("focus")),
+          does("o", `Focus on ${short}`, "Focus: stacks through this function, wherever it is called", on("focus")),
           does("s", "Callers and callees", "Sandwich: all its callers above it, all its callees below", on("sandwich")),
           does("h", `Hide ${short}`, "Leave its frames out; what they spent counts for their callers", on("hide")),
         ]
@@ -87,9 +93,16 @@ export function frameActions(shown: Tree, node: number): FrameAction[] {
         ]
       : []),
     ...treeActions(),
+    ...(source !== null && source.name === name && source.module === module
+      ? [does("l", "Open source", source.href, () => void open(source.href, "_blank", "noopener,noreferrer"))]
+      : []),
     ...(isFunction ? [does("f", "Find this function", "Search for exactly this name", () => findName(name))] : []),
     ...(isFunction && shown.diff === null
-      ? [does("b", "What ran before", `The ${BEFORE_MS} ms before its samples, on the same CPU`, () => ranBefore(name))]
+      ? [
+          does("b", "Preceding samples", `The ${BEFORE_MS} ms before its samples, on the same CPU`, () =>
+            ranBefore(name),
+          ),
+        ]
       : []),
   ];
 }

@@ -2,10 +2,12 @@
  * The heatmap's canvas. In: cells, what is marked. Out: the wish to mark a span for A or B. Pointer and keyboard can do
  * the same, and the line below says in words what the cursor or the pointer is at.
  */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap/heatmap.ts";
 import type { Window } from "../../logic/time/time.ts";
-import { styleOf, useCanvas } from "../ui/hooks.ts";
+import { zoneNow } from "../../logic/time/zone.ts";
+import { MarkerLane } from "../lazyViews.tsx";
+import { styleOf, useCanvas, usePageKeys } from "../ui/hooks.ts";
 import { type HeatScene, MARGIN, paintGround, paintMarks } from "./paint.ts";
 
 interface Props extends Pick<HeatScene, "cells" | "grid" | "classes" | "gaps" | "theme" | "a" | "b"> {
@@ -63,7 +65,7 @@ export function HeatCanvas(props: Props) {
       ratio,
       colour: styleOf(context.canvas),
     };
-    const of = [cells, theme, context.canvas.width, context.canvas.height];
+    const of = [cells, theme, zoneNow(), context.canvas.width, context.canvas.height];
     if (ground.current?.of.every((one, i) => one === of[i]) !== true) {
       const picture = document.createElement("canvas");
       picture.width = context.canvas.width;
@@ -87,14 +89,9 @@ export function HeatCanvas(props: Props) {
   };
   const take = (first: number, last: number, letter: "A" | "B") => onMark(spanOf(grid, first, last), letter);
 
-  useEffect(() => {
-    if (drag === null) return;
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key === "Escape") setDrag(null);
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [drag]);
+  usePageKeys((event) => {
+    if (event.key === "Escape") setDrag(null);
+  }, drag !== null);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey) return;
@@ -152,6 +149,9 @@ export function HeatCanvas(props: Props) {
           onPointerCancel={() => setDrag(null)}
           onPointerLeave={() => setHover(null)}
         />
+        <div class="heat-axis">
+          <MarkerLane range={spanOf(grid, 0, grid.columns * grid.rows - 1)} />
+        </div>
       </div>
       <div class="flame-status" role="status" aria-live="polite" data-testid="heat-cell">
         {at === null ? (

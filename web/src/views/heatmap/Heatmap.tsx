@@ -20,7 +20,7 @@ import { heatmap, marks } from "../../state/answers/heatmap.ts";
 import { range } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { ExploreProfile } from "../explore/Explore.tsx";
-import { CompareProfile } from "../lazyViews.tsx";
+import { CompareProfile, MarkersMenu } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { Busy, ErrorNotice, Missing } from "../ui/Notices.tsx";
 import { HeatCanvas } from "./HeatCanvas.tsx";
@@ -80,7 +80,7 @@ function HeatCard() {
       <Busy on={loading} />
       {error !== null && <ErrorNotice error={error} />}
       <div class="toolbar">
-        <h2>When it ran</h2>
+        <h2>Sub-second heatmap</h2>
         <ColumnChoice />
         <Segments
           name="A drag marks"
@@ -91,6 +91,7 @@ function HeatCard() {
         <Marked letter="A" side={a} />
         <Marked letter="B" side={b} />
         <Actions a={a} b={b} />
+        <MarkersMenu />
         <span class="spring" />
         <Legend classes={classes} unit={unit} />
       </div>
@@ -118,7 +119,7 @@ function ColumnChoice() {
   const window = range.value;
   return (
     <Choice
-      label="a column is"
+      label="Column width"
       id="column"
       value={page.value.column}
       options={[

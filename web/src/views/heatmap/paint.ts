@@ -171,10 +171,6 @@ function paintMark(
   });
   context.closePath();
   const side = colour(letter === "A" ? "--side-a" : "--side-b");
-  context.globalAlpha = 0.16;
-  context.fillStyle = side;
-  context.fill();
-  context.globalAlpha = 1;
   context.lineJoin = "round";
   for (const [style, width] of [
     [colour("--panel"), 4.5],
@@ -182,8 +178,10 @@ function paintMark(
   ] as const) {
     context.strokeStyle = style;
     context.lineWidth = width * ratio;
+    if (style === side && letter === "A") context.setLineDash([6 * ratio, 4 * ratio]);
     context.stroke();
   }
+  context.setLineDash([]);
   const [x, y] = corners[1] as readonly [number, number];
   const box = 14 * ratio;
   const left = Math.min(Math.round(x), plot.left + plot.width - box);

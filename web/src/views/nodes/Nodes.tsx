@@ -1,163 +1,314 @@
-/** Every agent: when it was last heard of, what it took and lost, what it costs. */
-import { accountOf, refusalsOf } from "../../logic/agents/account.ts";
-import { type Agent, agentsOf, costOf, cpuShareOf, howMany } from "../../logic/agents/agents.ts";
-import { limitsOf } from "../../logic/agents/limits.ts";
-import { idleText, lossOf } from "../../logic/agents/loss.ts";
+/** Every agent: when it was last heard of, what it took and lost, what it costs. Ten thousand are a table as any. */
+import { useMemo } from "preact/hooks";
+import { agentsOf } from "../../logic/agents/agents.ts";
+import {
+  FLEET_KEYS,
+  type FleetKey,
+  fleetOf,
+  groupsOf,
+  type Member,
+  narrowed,
+  sortedFleet,
+  totalsOf,
+  type Wanted,
+} from "../../logic/agents/fleet.ts";
 import { formatSelector } from "../../logic/labels/selector.ts";
-import { ago, brief, bytes, count, digits, duration, percent, plural } from "../../logic/text/format.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import type { Sort } from "../../logic/table/sort.ts";
+import { ago, brief, count, digits, plural } from "../../logic/text/format.ts";
+import { isOpen, navigate, type PageState, page } from "../../state/address/page.ts";
 import { nodes } from "../../state/answers/agents.ts";
 import { clockNow } from "../../state/live.ts";
 import { InstallLine } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
+import { Choice } from "../ui/Choice.tsx";
+import { FoldButton } from "../ui/Fold.tsx";
 import { Go } from "../ui/Go.tsx";
 import { EmptyNotice, ErrorNotice, Missing } from "../ui/Notices.tsx";
+import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
+import { detailsOf, FIGURES, idOf, isAgent, nodeName, STATE_TEXTS, versionText } from "./agentTexts.tsx";
+import { FleetTotals } from "./FleetTotals.tsx";
 
-const HEAD: readonly [string, string, boolean][] = [
-  ["Node", "Host name; one row an agent that ran there", false],
-  ["Last seen", "End of the newest batch", false],
-  ["Rate", "Samples a second and CPU, at present", true],
-  ["CPUs", "CPUs that it watches, and those that were off in the newest interval", true],
-  ["Idle", "Share of the newest interval; unseen: no tick came", true],
-  ["Taken", "Samples that the agent took since it started", true],
-  ["Stored", "Samples of this agent in the store", true],
-  ["Lost", "Samples that it took and could not deliver, by cause", true],
-  ["Limits", "Limits that it reached and how often: what it did less well, without losing a sample", true],
-  ["Refused", "Requests or parts of them that this server did not take since its start, and why", true],
-  ["Agent CPU", "Of the machine's CPU time in the newest interval, with its BPF programs", true],
-  ["per sample", "CPU time of process and BPF programs for each sample taken", true],
-  ["RSS", "Resident memory of the agent", true],
-  ["BPF maps", "Kernel memory of its maps", true],
-  ["Version", "Agent, kernel, machine", false],
-];
+/** What needs a person stands first. */
+const USUAL: Sort<FleetKey> = { key: "state", descending: false };
+
+const TROUBLE_WORDS: Record<string, string> = {
+  silent: "not reporting",
+  lost: "lost samples",
+  limits: "limits hit",
+  refused: "refused",
+  offline: "CPUs off",
+};
 
 export function Nodes() {
   const answer = nodes.data.value;
   const error = nodes.error.value;
   if (answer === null) return <Missing error={error} loading={nodes.loading.value} />;
-  const agents = agentsOf(answer.nodes);
-  const [silent, replaced] = [howMany(agents, "silent"), howMany(agents, "replaced")];
-  const senders = howMany(agents, "sender");
-  const { ended } = page.value;
-  const rows = ended ? agents : agents.filter(({ state }) => state !== "replaced");
   return (
     <section class="card nodes" aria-label="Nodes">
       {error !== null && <ErrorNotice error={error} />}
-      <div class="toolbar">
-        <h2>{plural(new Set(agents.map(({ row }) => row.node)).size, "node")}</h2>
-        <span class="dim">
-          {plural(agents.length - replaced - senders, "agent")}
-          {silent > 0 ? `, ${count(silent)} silent` : ""}
-          {senders > 0 ? `, ${plural(senders, "other sender")}` : ""}
-        </span>
-        {replaced > 0 && (
-          <Check checked={ended} onToggle={() => navigate({ ended: !ended })} id="ended">
-            and {plural(replaced, "agent")} that ended, with a newer one in its place
-          </Check>
-        )}
-      </div>
-      {rows.length === 0 ? (
-        <EmptyNotice title="No agent has reported yet.">
-          <InstallLine />
-        </EmptyNotice>
-      ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls sideways on narrow screens.
-        <div class="nodes-scroll" tabIndex={0} role="region" aria-label="Table of agents">
-          <table class="grid">
-            <thead>
-              <tr>
-                {HEAD.map(([title, hint, number]) => (
-                  <th key={title} scope="col" title={hint} class={number ? "number" : ""}>
-                    {title}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((agent) => (
-                <NodeLine key={agent.row.instance || agent.row.node} agent={agent} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Fleet rows={answer.nodes} />
     </section>
   );
 }
 
-const BADGES = {
-  live: null,
-  sender: null,
-  silent: ["silent", "Nothing comes from this node: is the machine up, does the agent run, does it reach the server?"],
-  replaced: ["replaced", "A newer agent runs on this node: nothing is missing"],
-} as const;
-
-function NodeLine({ agent: { row, state } }: { agent: Agent }) {
-  const badge = BADGES[state];
-  const cost = costOf(row);
-  const share = cpuShareOf(row);
-  const ofOne = share === null ? "" : `${percent(row.agent_cores ?? 0)} of one CPU; `;
-  const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
-  const lost = lossOf(row.samples_lost);
-  const limits = limitsOf({ ...row.limits, ...row.label_limits });
-  const refused = refusalsOf(row.refusals);
-  const isAgent = row.has_account !== false;
-  const account = isAgent ? accountOf(row) : "A sender without an account: nothing is known but what came";
+function Fleet({ rows }: { rows: Parameters<typeof agentsOf>[0] }) {
+  const fleet = useMemo(() => fleetOf(agentsOf(rows)), [rows]);
+  const { find, state, agentVersion: version, kernel, trouble, ended, agent } = page.value;
+  const wanted: Wanted = useMemo(
+    () => ({ find, state, version, kernel, trouble, ended }),
+    [find, state, version, kernel, trouble, ended],
+  );
+  const [sort, onSort] = useSort<FleetKey>(FLEET_KEYS, USUAL);
+  const listed = useMemo(() => narrowed(fleet, wanted), [fleet, wanted]);
+  const sorted = useMemo(() => sortedFleet(listed, sort), [listed, sort]);
+  const chosen = useMemo(
+    () => (agent === "" ? -1 : sorted.findIndex((member) => idOf(member) === agent)),
+    [sorted, agent],
+  );
+  const columns = useMemo(() => columnsOf(), []);
+  const isNarrowed = find !== "" || state !== "" || version !== "" || kernel !== "" || trouble !== "";
+  if (fleet.length === 0)
+    return (
+      <EmptyNotice title="No agent has reported yet.">
+        <InstallLine />
+      </EmptyNotice>
+    );
   return (
-    <tr class={state}>
-      <th scope="row">
-        <Go change={{ view: "explore", query, focus: "" }} title={isAgent ? `Instance ${row.instance}` : account}>
-          {row.node || "[not named]"}
+    <>
+      <Tools fleet={fleet} listed={listed} wanted={wanted} isNarrowed={isNarrowed} />
+      {isOpen("totals") && <AllTotals fleet={fleet} wanted={wanted} />}
+      <VirtualTable
+        label="Table of agents"
+        rows={sorted}
+        columns={columns}
+        sort={sort}
+        onSort={onSort}
+        alone={true}
+        shown={chosen}
+        rowClass={(member) => member.state}
+        onTake={(member) => navigate({ agent: idOf(member) }, "agent")}
+        empty={isNarrowed ? "No agent is like this." : "All of them were replaced."}
+      />
+      {chosen >= 0 && <Details member={sorted[chosen] as Member} />}
+    </>
+  );
+}
+
+function columnsOf(): Column<Member, FleetKey>[] {
+  return [
+    {
+      key: "node",
+      title: "Node",
+      hint: "Host name; one row an agent that ran there",
+      number: false,
+      width: { beside: "minmax(120px, 2fr)", phone: "minmax(100px, 2fr)" },
+      cell: (member) => (
+        // A row's keys are the table's: a link in each would be thousands of steps of Tab.
+        <Go change={toNode(member)} tabIndex={-1} title={`Explore ${nodeName(member)}`}>
+          <bdi>{nodeName(member)}</bdi>
         </Go>
-      </th>
-      <td title={new Date(row.last_seen).toISOString()}>
-        {badge !== null && (
-          <span class="badge" title={badge[1]}>
-            {badge[0]}
-          </span>
-        )}{" "}
-        {ago(row.last_seen, clockNow.value)}
-      </td>
-      <td class="number">{isAgent ? `${count(row.frequency_hz)} Hz` : "–"}</td>
-      <td
-        class="number"
-        title={row.cpus_offline ? `CPU ${row.cpus_offline} off, or not sampled, in the newest interval` : undefined}
-      >
-        {isAgent ? count(row.cpus) : "–"}
-        {row.cpus_offline ? <span class="dim">, off: {row.cpus_offline}</span> : null}
-      </td>
-      <td class="number">{idleText(row) || "–"}</td>
-      <td class="number" title={account}>
-        {isAgent ? brief(row.samples_taken) : "–"}
-      </td>
-      <td class="number" title={account}>
-        {brief(row.samples_stored)}
-      </td>
-      <td class={`number${lost.samples > 0 ? " warn-text" : ""}`} title={lost.text}>
-        {lost.samples === 0 ? "0" : lost.brief}
-      </td>
-      <td class={`number${limits.reached > 0 ? " warn-text" : ""}`} title={limits.text}>
-        {limits.reached === 0 ? "–" : limits.brief}
-        {limits.reached > 0 && <span class="visually-hidden"> ({limits.text})</span>}
-      </td>
-      <td class={`number${refused.count > 0 ? " warn-text" : ""}`} title={refused.text}>
-        {refused.count === 0 ? "–" : brief(refused.count)}
-        {refused.count > 0 && <span class="visually-hidden"> ({refused.text})</span>}
-      </td>
-      <td
-        class="number"
-        title={
-          isAgent
-            ? `${ofOne}since its start: process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`
-            : account
-        }
-      >
-        {share === null ? "–" : percent(share)}
-      </td>
-      <td class="number">{cost === null ? "–" : `${digits(cost * 1e6)} µs`}</td>
-      <td class="number">{isAgent ? bytes(row.rss_bytes) : "–"}</td>
-      <td class="number">{isAgent ? bytes(row.bpf_map_bytes) : "–"}</td>
-      <td class="dim">{isAgent ? `${row.agent_version} · ${row.kernel} · ${row.arch}` : "no agent"}</td>
-    </tr>
+      ),
+    },
+    {
+      key: "seen",
+      title: "Last seen",
+      hint: "End of the newest batch",
+      number: false,
+      width: { beside: "minmax(164px, 1fr)", phone: "minmax(136px, 1fr)" },
+      cell: ({ row, state }) => (
+        <>
+          {state !== "live" && state !== "sender" && (
+            <span class="badge" title={STATE_TEXTS[state][1]}>
+              {STATE_TEXTS[state][0]}
+            </span>
+          )}{" "}
+          {ago(row.last_seen, clockNow.value)}
+        </>
+      ),
+    },
+    ...FIGURES,
+    {
+      key: "version",
+      title: "Version",
+      hint: "Agent, kernel, machine",
+      number: false,
+      width: { beside: "minmax(110px, 2fr)", from: 1130 },
+      cell: (member) => <span title={versionText(member)}>{versionText(member)}</span>,
+    },
+  ];
+}
+
+function toNode({ row }: Member): Partial<PageState> {
+  return {
+    view: "explore",
+    query: formatSelector([{ label: "node", operator: "=", value: row.node }]),
+    focus: "",
+  };
+}
+
+interface ToolsProps {
+  fleet: readonly Member[];
+  listed: readonly Member[];
+  wanted: Wanted;
+  isNarrowed: boolean;
+}
+
+function Tools({ fleet, listed, wanted, isNarrowed }: ToolsProps) {
+  const { find, state, version, kernel, trouble, ended } = wanted;
+  const options = (by: "state" | "version" | "kernel" | "trouble", nameOf: (value: string) => string = (v) => v) => {
+    const groups = groupsOf(narrowed(fleet, wanted, by), by).map(
+      ({ value, members }) => [value, `${nameOf(value)} (${count(members.length)})`] as const,
+    );
+    const missing = wanted[by] !== "" && wanted[by] !== "any" && !groups.some(([value]) => value === wanted[by]);
+    return [...groups, ...(missing ? [[wanted[by], `${nameOf(wanted[by])} (0)`] as const] : [])];
+  };
+  const choices = useMemo(
+    () => ({
+      state: options("state", (value) => STATE_TEXTS[value as keyof typeof STATE_TEXTS][0]),
+      version: options("version"),
+      kernel: options("kernel"),
+      trouble: options("trouble", (value) => TROUBLE_WORDS[value] ?? value),
+    }),
+    [fleet, wanted],
+  );
+  const totals = useMemo(() => totalsOf(listed), [listed]);
+  const [silent, replaced] = ["silent", "replaced"].map((one) => fleet.filter((m) => m.state === one).length);
+  const any = narrowed(fleet, { ...wanted, trouble: "any" }).length;
+  return (
+    <div class="toolbar">
+      <h2>{plural(totals.nodes, "node")}</h2>
+      <span class="dim" role="status" data-testid="fleet-sum">
+        {isNarrowed ? `${count(listed.length)} of ${count(fleet.length)} listed, ` : ""}
+        {plural(totals.agents, "agent")}
+        {!isNarrowed && silent ? `, ${count(silent)} not reporting` : ""}, {plural(totals.cpus, "CPU")},{" "}
+        {brief(totals.sampled)} sampled, {brief(totals.lost)} lost, agents take {digits(totals.cores)} cores
+      </span>
+      <input
+        type="search"
+        value={find}
+        placeholder="Find a node, version, kernel"
+        aria-label="Find agents"
+        data-testid="find-agents"
+        onInput={(event) => navigate({ find: event.currentTarget.value }, "search")}
+      />
+      <Choice
+        label="State"
+        id="agent-state"
+        value={state as string}
+        options={[["", "all"], ...choices.state]}
+        onChoose={(one) => navigate({ state: one as PageState["state"] })}
+      />
+      <Choice
+        label="Version"
+        id="agent-version"
+        value={version}
+        options={[["", "all"], ...choices.version]}
+        onChoose={(one) => navigate({ agentVersion: one })}
+      />
+      <Choice
+        label="Kernel"
+        id="agent-kernel"
+        value={kernel}
+        options={[["", "all"], ...choices.kernel]}
+        onChoose={(one) => navigate({ kernel: one })}
+      />
+      <Choice
+        label="Trouble"
+        id="agent-trouble"
+        value={trouble as string}
+        options={[["", "all"], ["any", `any (${count(any)})`], ...choices.trouble]}
+        onChoose={(one) => navigate({ trouble: one as PageState["trouble"] })}
+      />
+      {(replaced ?? 0) > 0 && state === "" && (
+        <Check checked={ended} onToggle={() => navigate({ ended: !ended })} id="ended">
+          and {plural(replaced ?? 0, "agent")} that ended, with a newer one in its place
+        </Check>
+      )}
+      <FoldButton fold="totals" name="Sums by version, kernel and trouble">
+        Totals {isOpen("totals") ? "▴" : "▾"}
+      </FoldButton>
+      {isNarrowed && (
+        <button
+          type="button"
+          class="button"
+          data-testid="all-agents"
+          onClick={() => navigate({ find: "", state: "", agentVersion: "", kernel: "", trouble: "" })}
+        >
+          Show all
+        </button>
+      )}
+    </div>
+  );
+}
+
+function AllTotals({ fleet, wanted }: { fleet: readonly Member[]; wanted: Wanted }) {
+  const members = useMemo(
+    () => ({
+      version: narrowed(fleet, wanted, "version"),
+      kernel: narrowed(fleet, wanted, "kernel"),
+      trouble: narrowed(fleet, wanted, "trouble"),
+    }),
+    [fleet, wanted],
+  );
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls where the tables are long.
+    <div class="fleet-totals" tabIndex={0} role="region" aria-label="Totals">
+      <FleetTotals
+        by="version"
+        title="By version"
+        members={members.version}
+        chosen={wanted.version}
+        nameOf={(value) => value}
+        onChoose={(agentVersion) => navigate({ agentVersion })}
+      />
+      <FleetTotals
+        by="kernel"
+        title="By kernel"
+        members={members.kernel}
+        chosen={wanted.kernel}
+        nameOf={(value) => value}
+        onChoose={(kernel) => navigate({ kernel })}
+      />
+      <FleetTotals
+        by="trouble"
+        title="By trouble"
+        members={members.trouble}
+        chosen={wanted.trouble}
+        nameOf={(value) => TROUBLE_WORDS[value] ?? value}
+        onChoose={(trouble) => navigate({ trouble: trouble as PageState["trouble"] })}
+      />
+    </div>
+  );
+}
+
+function Details({ member }: { member: Member }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls on small screens.
+    <section class="agent-details" aria-label="Selected agent" data-testid="agent-details" tabIndex={0}>
+      <div class="agent-head">
+        <b>
+          <bdi>{nodeName(member)}</bdi>
+        </b>
+        <Go class="button" change={toNode(member)}>
+          Explore
+        </Go>
+        {isAgent(member) && (
+          <Go class="button" change={{ ...toNode(member), view: "timeline", zoom: "", box: "" }}>
+            Timeline
+          </Go>
+        )}
+        <button type="button" class="button icon" aria-label="Close" onClick={() => navigate({ agent: "" })}>
+          ✕
+        </button>
+      </div>
+      <dl>
+        {detailsOf(member, clockNow.value).map(([title, text]) => (
+          <div key={title}>
+            <dt>{title}</dt>
+            <dd dir="auto">{text}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }

@@ -42,7 +42,8 @@ export function HitBox() {
     <>
       <span class="inline">
         <Choice
-          label="what ran in the"
+          label="Preceding samples"
+          name="Preceding samples, how long before"
           id="before"
           value={before}
           options={[
@@ -89,7 +90,7 @@ export function Before() {
   const loading = beforeHits.loading.value;
   if (before === "" || hit === "") return null;
   const named = patternName(hit);
-  const title = `what ran in the ${beforeText(before)} before ${named === hit ? hit : `functions named ${named}`}`;
+  const title = `samples in the ${beforeText(before)} before ${named === hit ? hit : `functions named ${named}`}`;
 
   if (answer === null) return <Missing error={error} loading={loading} kind="graph" />;
   if (answer.samples === 0) {
@@ -131,11 +132,22 @@ export function Before() {
         measure={measureOf(title, answer)}
         loading={loading}
         download={null}
-        table={
-          shown !== null && (
-            <FunctionTable tree={shown} focus={focus.value.node} theme={theme.value} choice={null} onFind={findName} />
-          )
-        }
+        tabs={[
+          {
+            id: "functions",
+            title: "Functions",
+            content: () =>
+              shown !== null && (
+                <FunctionTable
+                  tree={shown}
+                  focus={focus.value.node}
+                  theme={theme.value}
+                  choice={null}
+                  onFind={findName}
+                />
+              ),
+          },
+        ]}
       />
     </>
   );

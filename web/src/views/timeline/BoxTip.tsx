@@ -2,7 +2,7 @@
 import { type Chart, momentText, sampleFrom } from "../../logic/flame/timeline.ts";
 import { duration, plural } from "../../logic/text/format.ts";
 import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
-import { useBeside } from "../ui/hooks.ts";
+import { useBeside } from "../ui/beside.ts";
 
 export interface BoxText {
   name: string;

@@ -49,7 +49,7 @@ export function SampleTable({ chart, from, range, onTake }: Props) {
     },
     {
       key: "frame",
-      title: "Innermost frame",
+      title: "Leaf frame",
       hint: "What it was in; in the order of time",
       number: false,
       width: { beside: "minmax(90px, 1.2fr)" },

@@ -19,6 +19,7 @@ import { navigate, page } from "../../state/address/page.ts";
 import { chart, isOpening } from "../../state/answers/lane.ts";
 import { MOST_MOMENTS, sought, timeline, USUAL_MOMENTS } from "../../state/answers/timeline.ts";
 import { theme } from "../../state/screen/theme.ts";
+import { MarkerLane, MarkersMenu } from "../lazyViews.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { Before, HitBox } from "./Before.tsx";
 import { Followed, type Lane, LaneBox, Narrow, Offers } from "./Lanes.tsx";
@@ -43,7 +44,7 @@ function TimelineCard() {
     <section class="card timeline" aria-label="Timeline">
       <Busy on={timeline.loading.value} />
       <div class="toolbar">
-        <h2>In order</h2>
+        <h2>Sample timeline</h2>
         {(["node", "cpu", "thread", "tid"] as const).map((label) => (
           <LaneBox key={label} label={label} value={lane[label]} />
         ))}
@@ -117,6 +118,7 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
           {momentText(from, range.until, range.until - range.from)} ({duration((range.until - range.from) / 1e9)})
         </span>
         <span class="spring" />
+        <MarkersMenu />
         <Followed drawn={drawn} from={from} box={box} lane={laneOf(parseSelector(query))} />
         <div class="segments" role="group" aria-label="Zoom">
           <button
@@ -152,8 +154,10 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
             found={found?.samples ?? []}
             selected={box}
             theme={theme.value}
+            colourBy={page.value.colour || "module"}
             onRange={setRange}
             onSelect={select}
+            moments={(window) => <MarkerLane range={window} />}
           />
         </div>
         <SampleTable

@@ -3,11 +3,13 @@
  * looked for. Out: the wish to see another range and the selected frame. The flamegraph's painter draws it, whose cost
  * follows the pixels; pointer and keyboard can do the same.
  */
+import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
 import { Runs } from "../../logic/flame/cells.ts";
 import type { Search } from "../../logic/flame/search.ts";
 import { type Chart, deepestWithin, type Range, showing } from "../../logic/flame/timeline.ts";
+import type { Window } from "../../logic/time/time.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { Colours, paint, ROW } from "../flame/paint.ts";
 import { useCanvas } from "../ui/hooks.ts";
@@ -26,18 +28,21 @@ interface Props {
   found: readonly number[];
   selected: number | null;
   theme: Theme;
+  colourBy: "kind" | "module";
   onRange: (range: Range) => void;
   onSelect: (box: number | null) => void;
+  /** What stands on the time axis, which shows this window (Unix milliseconds). */
+  moments?: (window: Window) => ComponentChildren;
 }
 
 export function TimelineCanvas(props: Props) {
-  const { chart, from, range, search, found, selected, theme, onRange, onSelect } = props;
+  const { chart, from, range, search, found, selected, theme, colourBy, onRange, onSelect, moments } = props;
   const { tree, extentNs } = chart;
   const colours = useRef<Colours | null>(null);
   const runs = useRef(new Runs());
   const span = range.until - range.from;
   const { box, canvas, size, style, drawSoon } = useCanvas((context, surface) => {
-    if (colours.current?.fits(tree, theme, "kind") !== true) colours.current = new Colours(tree, theme, "kind");
+    if (colours.current?.fits(tree, theme, colourBy) !== true) colours.current = new Colours(tree, theme, colourBy);
     const scene = {
       tree,
       view: range,
@@ -87,8 +92,11 @@ export function TimelineCanvas(props: Props) {
   const said = selected === null ? null : boxText(chart, from, selected, span);
   return (
     <>
-      <TimeAxis from={from} range={range} width={size.width} />
-      <div class="timeline-box" ref={box} onScroll={drawSoon}>
+      <div class="timeline-moments">
+        <TimeAxis from={from} range={range} width={size.width} />
+        {moments?.({ from: from + range.from / 1e6, until: from + range.until / 1e6 })}
+      </div>
+      <div class="timeline-box" data-zooms="the time" ref={box} onScroll={drawSoon}>
         <div class="flame-extent" style={{ height: `${rows * ROW}px` }}>
           {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: an application has its own keys. */}
           <canvas

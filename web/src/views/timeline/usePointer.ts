@@ -1,6 +1,7 @@
 /**
  * What pointer and wheel do on a timeline. In: the chart and what of it is in sight. Out: the frame below the pointer,
- * and handlers: the wheel zooms or moves, a drag moves, a click selects, a double click fits a frame.
+ * and handlers: with Ctrl or ⌘ the wheel zooms, with Shift it moves, a drag moves, a click
+ * selects, a double click fits a frame.
  */
 import type { RefObject } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -9,6 +10,7 @@ import { type Chart, fitted, panned, type Range, zoomed } from "../../logic/flam
 import { ROOT } from "../../logic/tree/tree.ts";
 import { ROW } from "../flame/paint.ts";
 import type { Size } from "../ui/hooks.ts";
+import { isZoom, scrollPageFirst } from "../ui/wheel.ts";
 
 interface Given {
   chart: Chart;
@@ -40,13 +42,13 @@ export function usePointer({ chart, range, box, canvas, size, onRange, onSelect 
     onWheel: (event: WheelEvent) => {
       const bounds = canvas.current?.getBoundingClientRect();
       if (bounds === undefined) return;
-      event.preventDefault();
       const sideways = event.shiftKey ? event.deltaY : event.deltaX;
-      if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
-        onRange(panned(range, (sideways / bounds.width) * span, extentNs));
-      } else {
+      if (isZoom(event)) {
         onRange(zoomed(range, Math.exp(event.deltaY / 400), (event.clientX - bounds.left) / bounds.width, extentNs));
-      }
+      } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+        onRange(panned(range, (sideways / bounds.width) * span, extentNs));
+      } else return scrollPageFirst(event);
+      event.preventDefault();
     },
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0) return;

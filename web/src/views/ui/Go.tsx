@@ -4,7 +4,16 @@ import { linkTo, navigate, type PageState } from "../../state/address/page.ts";
 
 type Props = Pick<
   ComponentProps<"a">,
-  "class" | "href" | "title" | "hidden" | "children" | "aria-current" | "onPointerEnter" | "onFocus"
+  | "class"
+  | "href"
+  | "title"
+  | "hidden"
+  | "tabIndex"
+  | "children"
+  | "aria-label"
+  | "aria-current"
+  | "onPointerEnter"
+  | "onFocus"
 > & {
   change: Partial<PageState>;
   /** What is changed here, where a link elsewhere leads to less. */

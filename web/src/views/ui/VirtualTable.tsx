@@ -7,7 +7,7 @@ import { columnsFor, type Layout, type Width } from "../../logic/table/columns.t
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { type Sort, sortOf, sortText } from "../../logic/table/sort.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { useSize } from "./hooks.ts";
+import { PHONE, useSize } from "./hooks.ts";
 
 export interface Column<Row, Key extends string> {
   key: Key;
@@ -26,11 +26,15 @@ interface Props<Row, Key extends string> {
   onSort: (sort: Sort<Key>) => void;
   /** The event tells which keys were held. */
   onTake: (row: Row, event: MouseEvent | KeyboardEvent) => void;
+  /** A menu of a row is wanted: by the right button, by Shift F10 for the active row. */
+  onMenu?: ((row: Row, beside: HTMLElement, x: number) => void) | undefined;
   /** The pointer is on a row, or on none. */
   onPoint?: (row: Row | null) => void;
-  /** A row that another view has chosen: it is brought into sight. */
+  /** A row that another view has chosen: it is marked, and brought into sight when the person asks for it. */
   shown?: number;
   rowClass?: (row: Row) => string;
+  /** The table is all of the view. */
+  alone?: boolean;
   empty: string;
 }
 
@@ -48,12 +52,9 @@ const TABLE_ROW = 24;
 
 /** Characters of a name; longer ones lose first what says least. */
 const NAME_ROOM: Record<Layout, number> = { phone: 18, beside: 34, alone: 130 };
-/** As in `style/screens.css`. */
-const PHONE = "(max-width: 560px)";
-
-function layoutNow(): Layout {
+function layoutNow(alone = page.value.pane === "table"): Layout {
   if (matchMedia(PHONE).matches) return "phone";
-  return page.value.pane === "table" ? "alone" : "beside";
+  return alone ? "alone" : "beside";
 }
 
 export function nameRoom(layout: Layout = layoutNow()): number {
@@ -61,26 +62,38 @@ export function nameRoom(layout: Layout = layoutNow()): number {
 }
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
-  const { label, rows, columns, sort, onSort, onTake, onPoint, shown = -1, rowClass, empty } = props;
+  const { label, rows, columns, sort, onSort, onTake, onMenu, onPoint, shown = -1, rowClass, alone, empty } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
   const [active, setActive] = useState(0);
   const head = TABLE_ROW;
-  const { shown: drawn, tracks } = columnsFor(columns, layoutNow(), size.width);
+  const { shown: drawn, tracks } = columnsFor(columns, layoutNow(alone), size.width);
   const { first, behind } = visibleRows(rows.length, TABLE_ROW, scroll, Math.max(0, size.height - head));
 
   useEffect(() => {
     if (active >= rows.length) setActive(0);
   }, [rows.length, active]);
 
-  useEffect(() => {
-    // Before the first layout nothing is in sight.
-    if (shown < 0 || box.current === null || size.height === 0) return;
+  const toShown = () => {
     setActive(shown);
+    if (box.current === null) return;
     box.current.scrollTop = scrollToRow(shown, TABLE_ROW, box.current.scrollTop, size.height - head);
-  }, [shown, rows, size.height]);
+    box.current.focus();
+  };
+  const onContextMenu = (event: MouseEvent) => {
+    const target = event.target as HTMLElement;
+    const pointed = target.closest<HTMLElement>("[data-row]");
+    const at = pointed === null ? active : Number(pointed.dataset.row);
+    const beside = pointed ?? document.getElementById(`${id}-${active}`);
+    const row = rows[at];
+    if (onMenu === undefined || row === undefined || beside === null) return;
+    event.preventDefault();
+    onMenu(row, beside, pointed === null ? beside.getBoundingClientRect().left : event.clientX);
+  };
+  const top = shown * TABLE_ROW;
+  const isOut = shown >= 0 && size.height > 0 && (top < scroll || top + TABLE_ROW > scroll + size.height - head);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget) return;
@@ -104,67 +117,76 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   };
 
   return (
-    <div
-      class="vtable"
-      ref={box}
-      role="grid"
-      aria-label={label}
-      aria-rowcount={rows.length + 1}
-      aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
-      tabIndex={0}
-      style={{ "--columns": tracks }}
-      onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
-      onKeyDown={onKeyDown}
-    >
-      <div class="vtable-head" role="row" aria-rowindex={1}>
-        {drawn.map((column) => {
-          const sorted = column.key === sort.key;
-          return (
-            <div
-              key={column.key}
-              role="columnheader"
-              class={column.number ? "number" : ""}
-              aria-sort={sorted ? (sort.descending ? "descending" : "ascending") : "none"}
-            >
-              <button
-                type="button"
-                title={column.hint}
-                onClick={() => onSort({ key: column.key, descending: sorted ? !sort.descending : column.number })}
+    <div class="vtable-box">
+      <div
+        class="vtable"
+        ref={box}
+        role="grid"
+        aria-label={label}
+        aria-rowcount={rows.length + 1}
+        aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
+        tabIndex={0}
+        style={{ "--columns": tracks }}
+        onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
+        onKeyDown={onKeyDown}
+        onContextMenu={onContextMenu}
+      >
+        <div class="vtable-head" role="row" aria-rowindex={1}>
+          {drawn.map((column) => {
+            const sorted = column.key === sort.key;
+            return (
+              <div
+                key={column.key}
+                role="columnheader"
+                class={column.number ? "number" : ""}
+                aria-sort={sorted ? (sort.descending ? "descending" : "ascending") : "none"}
               >
-                {column.title}
-                <span aria-hidden="true">{sorted ? (sort.descending ? " ▾" : " ▴") : ""}</span>
-              </button>
-            </div>
-          );
-        })}
-      </div>
-      <div class="vtable-body" role="rowgroup" style={{ height: `${rows.length * TABLE_ROW}px` }}>
-        {rows.slice(first, behind).map((row, i) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the table itself takes the keys for its active row.
-          <div
-            key={first + i}
-            id={`${id}-${first + i}`}
-            role="row"
-            aria-selected={first + i === active}
-            aria-rowindex={first + i + 2}
-            class={`vtable-row ${rowClass?.(row) ?? ""}${first + i === active ? " active" : ""}`}
-            style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
-            onPointerEnter={() => onPoint?.(row)}
-            onPointerLeave={() => onPoint?.(null)}
-            onClick={(event) => {
-              setActive(first + i);
-              onTake(row, event);
-            }}
-          >
-            {drawn.map((column) => (
-              <div key={column.key} role="gridcell" class={column.number ? "number" : ""}>
-                {column.cell(row)}
+                <button
+                  type="button"
+                  title={column.hint}
+                  onClick={() => onSort({ key: column.key, descending: sorted ? !sort.descending : column.number })}
+                >
+                  {column.title}
+                  <span aria-hidden="true">{sorted ? (sort.descending ? " ▾" : " ▴") : ""}</span>
+                </button>
               </div>
-            ))}
-          </div>
-        ))}
+            );
+          })}
+        </div>
+        <div class="vtable-body" role="rowgroup" style={{ height: `${rows.length * TABLE_ROW}px` }}>
+          {rows.slice(first, behind).map((row, i) => (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the table itself takes the keys for its active row.
+            <div
+              key={first + i}
+              id={`${id}-${first + i}`}
+              role="row"
+              data-row={first + i}
+              aria-selected={first + i === (shown < 0 ? active : shown)}
+              aria-rowindex={first + i + 2}
+              class={`vtable-row ${rowClass?.(row) ?? ""}${first + i === active ? " active" : ""}${first + i === shown ? " chosen" : ""}`}
+              style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
+              onPointerEnter={() => onPoint?.(row)}
+              onPointerLeave={() => onPoint?.(null)}
+              onClick={(event) => {
+                setActive(first + i);
+                onTake(row, event);
+              }}
+            >
+              {drawn.map((column) => (
+                <div key={column.key} role="gridcell" class={column.number ? "number" : ""}>
+                  {column.cell(row)}
+                </div>
+              ))}
+            </div>
+          ))}
+        </div>
+        {rows.length === 0 && <div class="vtable-empty">{empty}</div>}
       </div>
-      {rows.length === 0 && <div class="vtable-empty">{empty}</div>}
+      {isOut && (
+        <button type="button" class="button to-chosen" data-testid="to-chosen" onClick={toShown}>
+          {top < scroll ? "↑" : "↓"} to the selected row
+        </button>
+      )}
     </div>
   );
 }

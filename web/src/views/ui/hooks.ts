@@ -85,28 +85,39 @@ export function useCanvas(paint: Paint, of?: readonly unknown[]) {
 export type Drawn = ReturnType<typeof useCanvas>;
 
 /**
+ * Listens to the keys of the whole page while `active`. It listens with the render itself, not after its picture: a key
+ * that is pressed as soon as the page is there counts.
+ */
+export function usePageKeys(onKey: (event: KeyboardEvent) => void, active = true) {
+  const newest = useRef(onKey);
+  newest.current = onKey;
+  useLayoutEffect(() => {
+    if (!active) return;
+    const listen = (event: KeyboardEvent) => newest.current(event);
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, [active]);
+}
+
+/**
  * Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its
  * button.
  */
 export function useDismiss(open: boolean, close: () => void) {
   const ref = useRef<HTMLDivElement>(null);
+  usePageKeys((event) => {
+    if (event.key !== "Escape") return;
+    // What had the focus goes away.
+    if (ref.current?.contains(document.activeElement)) ref.current.querySelector("button")?.focus();
+    close();
+  }, open);
   useEffect(() => {
     if (!open) return;
     const onPointer = (event: PointerEvent) => {
       if (ref.current !== null && !ref.current.contains(event.target as Node)) close();
     };
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key !== "Escape") return;
-      // What had the focus goes away.
-      if (ref.current?.contains(document.activeElement)) ref.current.querySelector("button")?.focus();
-      close();
-    };
     addEventListener("pointerdown", onPointer, true);
-    addEventListener("keydown", onKey);
-    return () => {
-      removeEventListener("pointerdown", onPointer, true);
-      removeEventListener("keydown", onKey);
-    };
+    return () => removeEventListener("pointerdown", onPointer, true);
   }, [open, close]);
   return ref;
 }
@@ -120,20 +131,20 @@ export function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLTextAreaElement || (target instanceof HTMLElement && target.isContentEditable);
 }
 
-/** CSS pixels between the pointer and what stands beside it: to the side, below, above; and to the window's edge. */
-const BESIDE = { side: 14, below: 16, above: 12, edge: 8 };
+/** A screen of a phone's width; as in `style/screens.css`. */
+export const PHONE = "(max-width: 560px)";
+/** One that is narrower than a graph with something beside it. */
+export const NARROW = "(max-width: 900px)";
 
-/** Puts something beside the pointer (CSS pixels of the window), on the other side where there is no room. */
-export function useBeside(x: number, y: number) {
-  const element = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const box = element.current;
-    if (box === null) return;
-    const { width, height } = box.getBoundingClientRect();
-    const { side, below, above, edge } = BESIDE;
-    const left = x + side + width > innerWidth - edge ? Math.max(edge, x - side - width) : x + side;
-    const top = y + below + height > innerHeight - edge ? Math.max(edge, y - above - height) : y + below;
-    box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-  });
-  return element;
+/** Whether a media query holds, now and when it changes. */
+export function useMedia(query: string): boolean {
+  const [holds, setHolds] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const media = matchMedia(query);
+    const follow = () => setHolds(media.matches);
+    follow();
+    media.addEventListener("change", follow);
+    return () => media.removeEventListener("change", follow);
+  }, [query]);
+  return holds;
 }

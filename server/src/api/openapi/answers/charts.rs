@@ -1,7 +1,11 @@
 //! Charts, heatmaps, and lists of labels.
 
 use super::common::{Fields, counted, damaged, notes, query_head};
-use crate::api::openapi::schema::{column, count, counts, flag, integer, list, named, number, object, or_null, text};
+use crate::api::openapi::schema::{
+    column, count, counts, flag, integer, list, map, named, number, object, or_null, text, words,
+};
+use crate::query::Rank;
+use crate::query::nodes::Kind;
 use serde_json::{Value, json};
 
 pub(super) fn lists() -> Fields {
@@ -38,9 +42,38 @@ pub(super) fn lists() -> Fields {
             "values",
             list("At most 10,000 values, numbers in the order of numbers first.", name()),
         ),
+        ("count", count("How many there are; with `search`, that have the word.")),
         ("complete", flag("Whether there are no more.")),
     ];
+    let hit = object(
+        "A hit.",
+        [
+            ("label", text("The label, or `function`.")),
+            ("value", text("The label's value, or the function.")),
+            (
+                "rank",
+                words("How well it has the word, the best first.", Rank::ALL.map(Rank::name)),
+            ),
+            ("module?", text("The function's module.")),
+            ("kind?", words("The frame's kind.", Kind::ALL.map(Kind::name))),
+        ],
+    );
+    let found = vec![
+        ("search", text("The word.")),
+        ("hits", list("The best hits, the best first.", hit)),
+        ("count", count("How many hits there are.")),
+        (
+            "counts",
+            map(
+                "How many of each label, and of `function`.",
+                json!({"type": "integer", "minimum": 0}),
+            ),
+        ),
+        ("complete", flag("Whether all hits are counted.")),
+        ("left_out", list("Labels in which the word was not looked for.", name())),
+    ];
     vec![
+        ("Found", object("What has a word.", [found, damaged()].concat())),
         (
             "Labels",
             object("Labels and profile types.", [labels, damaged()].concat()),
@@ -127,7 +160,26 @@ pub(super) fn charts() -> Fields {
             counts("`columns` x `rows` counts, column by column, the earliest offset first."),
         ),
     ];
+    let facet = object(
+        "A label.",
+        [
+            ("by", text("The label.")),
+            ("series?", named("Series")),
+            ("top?", named("Top")),
+        ],
+    );
+    let facets = vec![(
+        "facets",
+        list("The labels, in the order in which they were given.", facet),
+    )];
     vec![
+        (
+            "Facets",
+            object(
+                "Charts and ranked tables by several labels.",
+                [query_head(), facets, notes()].concat(),
+            ),
+        ),
         (
             "Series",
             object(

@@ -5,6 +5,7 @@
 
 mod charts;
 mod common;
+mod notes;
 mod senders;
 mod tables;
 mod trees;
@@ -20,6 +21,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         charts::charts(),
         tables::tables(),
         senders::senders(),
+        notes::notes(),
     ]
     .concat()
 }

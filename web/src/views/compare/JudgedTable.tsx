@@ -1,84 +1,103 @@
-/** The functions of both sides of a comparison, as the server computed them. */
+/** Functions, or the values of a label, on both sides of a comparison, as the server judged them. */
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { DiffTopRow, Normalize } from "../../api/types.ts";
+import type { DiffTopRow, TopAnswer } from "../../api/types.ts";
 import { type Change, MARK } from "../../logic/colour.ts";
+import { cpuSecondsOf, judgedText } from "../../logic/compare/bothSides.ts";
 import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
-import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
+import { changeWords, type SideNames, sideText } from "../../logic/compare/sideNames.ts";
 import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, largestDelta, type Only } from "../../logic/table/diffRows.ts";
-import { factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
+import { duration, factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
-import { largestOf, rowOf } from "../../logic/tree/functions.ts";
-import { sideNames } from "../../state/answers/compare.ts";
 import { tableMatcher } from "../../state/screen/search.ts";
-import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
-import { tree } from "../../state/screen/tree.ts";
+import { pointedFrame, pointedRow } from "../../state/screen/selection.ts";
 import { amount, counted } from "../../state/screen/units.ts";
+import { layerName } from "../chart/LayerList.tsx";
+import { showValueMenu } from "../chart/ValueMenu.tsx";
+import { VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
+  /** What the rows are: `function`, or a label. */
+  by: string;
+  answer: TopAnswer<DiffTopRow>;
   rows: readonly DiffTopRow[];
-  normalize: Normalize;
   only: Only;
-  confidence: number;
-  complete: boolean;
-  onFind: (name: string) => void;
+  onTake: (row: DiffTopRow, event: MouseEvent | KeyboardEvent) => void;
+  /** The row that is selected elsewhere; none where it is left out. */
+  isChosen?: (row: DiffTopRow) => boolean;
+  sides: SideNames;
+  choice?: ComponentChildren;
 }
-
-const keyOf = ({ name, module = "", kind = "" }: DiffTopRow) => ({ name, module, kind });
 
 const APART: Record<string, string> = { grew: "B more", shrank: "A more", new: "only B", gone: "only A" };
 const NOTHING: Record<Only, string> = {
-  "": "No function to show.",
-  significant: "Nothing differs beyond chance between A and B.",
+  "": "Nothing to show.",
+  significant: "No significant change between A and B.",
   new: "Nothing is in B alone beyond chance.",
   gone: "Nothing is in A alone beyond chance.",
 };
 
+/** Pixels from which on there is room for what both sides divided are. */
+const LEAST_FOR_FACTOR = 540;
 /** Pixels from which on there is room for all columns. */
 const ROOMY = 640;
 const LEVEL_WIDTH = { beside: "66px", alone: "80px", phone: "63px" };
+/** Pixels from which on CPU time stands beside what is compared. */
+const LEAST_FOR_TIME = 420;
 
-export function DiffTable({ rows, normalize, only, confidence, complete, onFind }: Props) {
-  const wanted = tableMatcher.value;
+export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, choice }: Props) {
+  const { normalize = "rate", confidence = 0.95, complete } = answer;
+  const isFunction = by === "function";
+  // A search is for functions.
+  const wanted = isFunction ? tableMatcher.value : null;
   const [sort, setSort] = useSort(DIFF_SORT_KEYS, { key: "delta", descending: true });
   const shown = useMemo(() => diffRows(rows, sort.key, sort.descending, only, wanted), [rows, sort, only, wanted]);
-  const drawn = tree.value.tree;
-  const chosen = selected.value;
-  const chosenRow = useMemo(
-    () => (chosen === null || drawn === null ? -1 : rowOf(shown.map(keyOf), drawn, chosen)),
-    [shown, drawn, chosen],
-  );
+  const chosenRow = isChosen === undefined ? -1 : shown.findIndex(isChosen);
   const most = useMemo(() => largestDelta(rows), [rows]);
-  const { inTurn } = sideNames.value;
-  const wordOf = (change: Change) => (inTurn ? `that are ${change}` : changeWords(sideNames.value, change));
-  const heads = ([0, 1] as const).map((at) => sideText(sideNames.value, at)) as [string, string];
+  const { inTurn } = sides;
+  const wordOf = (change: Change) => (inTurn ? `that are ${change}` : changeWords(sides, change));
+  const heads = ([0, 1] as const).map((at) => sideText(sides, at)) as [string, string];
   const saidOnly = { "": "", significant: "that differ", new: wordOf("new"), gone: wordOf("gone") }[only];
   // In a narrow column letters stand for the sides.
   const short = (state: string) => (inTurn ? state : (APART[state] ?? ""));
-  const words = (row: DiffTopRow) => changeWords(sideNames.value, row.state as Change);
+  const words = (row: DiffTopRow) => changeWords(sides, row.state as Change);
   const value = (v: number) => normText(v, normalize, counted.value);
   const interval = (row: DiffTopRow) =>
     `${changeText(row.low, normalize, counted.value)} to ${changeText(row.high, normalize, counted.value)}`;
   const level = levelText(confidence);
   const room = nameRoom();
+  const timeColumn = (at: 0 | 1): Column<DiffTopRow, DiffSortKey> => ({
+    key: at === 0 ? "beforeTime" : "afterTime",
+    title: `CPU ${"AB"[at]}`,
+    hint: `CPU time of side ${heads[at]}`,
+    number: true,
+    width: { beside: "66px", alone: "90px", from: LEAST_FOR_TIME },
+    cell: (row) => {
+      const { before, after } = cpuSecondsOf(row, answer);
+      const seconds = at === 0 ? before : after;
+      return seconds === null ? "" : duration(seconds);
+    },
+  });
   const columns: Column<DiffTopRow, DiffSortKey>[] = [
     {
       key: "name",
-      title: "Function",
-      hint: "Sort by name",
+      title: isFunction ? "Function" : by,
+      hint: isFunction ? "Sort by name" : `Sort by name. ${VALUE_HINT}`,
       number: false,
-      width: { beside: "minmax(120px, 1fr)", alone: "minmax(120px, 3fr)", phone: "minmax(90px, 1fr)" },
+      width: { beside: "minmax(110px, 1fr)", alone: "minmax(120px, 3fr)", phone: "minmax(90px, 1fr)" },
       cell: (row) => (
-        <span class="function" title={`${row.name}\n${row.kind ?? ""} · ${row.module ?? ""}`}>
+        <span class="function" title={isFunction ? `${row.name}\n${row.kind ?? ""} · ${row.module ?? ""}` : row.name}>
           <i class={`mark ${row.state}`} title={words(row)}>
             {MARK[row.state as Change]}
           </i>
           <span class="visually-hidden">{words(row)}: </span>
-          <bdi>{fitName(row.name, room)}</bdi>
+          <bdi>{isFunction ? fitName(row.name, room) : layerName(row.name, 0, by)}</bdi>
           <small>{row.module}</small>
         </span>
       ),
     },
+    ...(answer.is_time === false ? [] : ([0, 1] as const).map(timeColumn)),
     {
       key: "before",
       title: inTurn ? "Before" : "A",
@@ -100,7 +119,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: "Change",
       hint: "B minus A; what differs first, then by size in either direction",
       number: true,
-      width: { beside: "84px", alone: "minmax(84px, 1fr)", phone: "72px" },
+      width: { beside: "80px", alone: "minmax(84px, 1fr)", phone: "72px" },
       cell: (row) => (
         <span class={`amount delta ${row.state}`} title={`${level}: ${interval(row)}`}>
           <i style={{ width: `${shareOf(Math.abs(row.delta), most) * 100}%` }} />
@@ -110,7 +129,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     },
     {
       key: "low",
-      title: level,
+      title: `${level} CI`,
       hint: `Interval that holds the true change with a confidence of ${level}; sorted by what the change is at least`,
       number: true,
       width: { beside: "132px", alone: "150px", from: ROOMY },
@@ -119,7 +138,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     {
       key: "state",
       title: "State",
-      hint: "What the change is called; what is not shown to differ has none",
+      hint: "What the change is called; without a significant change there is none",
       number: false,
       width: { beside: "58px", from: ROOMY },
       cell: (row) => <span class={`state ${row.state}`}>{row.state === "same" ? "" : short(row.state)}</span>,
@@ -129,35 +148,38 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: "×",
       hint: "B divided by A",
       number: true,
-      width: { beside: "54px", phone: "52px" },
+      width: { beside: "54px", phone: "52px", from: LEAST_FOR_FACTOR },
       cell: (row) => (row.state === "new" || row.state === "gone" ? short(row.state) : factor(row.base_norm, row.norm)),
     },
   ];
+  const things = isFunction ? "function" : "value";
   return (
     <div class="tablebox">
       <div class="tablebox-title">
-        <b>{plural(shown.length, "function")}</b>
+        {choice}
+        <b>{plural(shown.length, things)}</b>
         <span class="dim">
           {saidOnly}
-          {inTurn ? "" : ` ${heads.join(" · ")}`}
+          {sides.inTurn ? "" : ` ${heads.join(" · ")}`}
           {complete ? "" : " (the largest; the API gives all)"}
         </span>
       </div>
+      <p class="judged dim" data-testid="judged">
+        {judgedText(answer)}
+      </p>
       <VirtualTable
-        label="Functions of both windows"
+        label={isFunction ? "Functions of both windows" : `Both windows by ${by}`}
         rows={shown}
         columns={columns}
         sort={sort}
         onSort={setSort}
-        onTake={(row) => {
-          onFind(row.name);
-          if (drawn !== null) select(largestOf(drawn, keyOf(row)));
-        }}
+        onTake={onTake}
+        onMenu={isFunction ? undefined : (row, beside, x) => showValueMenu(by, row.name, beside, x)}
         onPoint={(row) => {
-          pointedRow.value = row?.name ?? null;
+          if (isFunction) pointedRow.value = row?.name ?? null;
         }}
         shown={chosenRow}
-        rowClass={(row) => `${row.state}${row.name === pointedFrame.value ? " pointed" : ""}`}
+        rowClass={(row) => `${row.state}${isFunction && row.name === pointedFrame.value ? " pointed" : ""}`}
         empty={NOTHING[only]}
       />
     </div>

@@ -1,0 +1,113 @@
+//! Markers, and addresses with names.
+
+use super::common::{Fields, damaged};
+use crate::api::openapi::schema::{count, flag, integer, list, map, object, text, words};
+use serde_json::{Value, json};
+
+/// What a request has; it has no other fields.
+fn sent<'f>(about: &str, fields: impl IntoIterator<Item = (&'f str, Value)>) -> Value {
+    let mut schema = object(about, fields);
+    schema["additionalProperties"] = json!(false);
+    schema
+}
+
+fn labels() -> Value {
+    map("Labels that it concerns, with their values.", json!({"type": "string"}))
+}
+
+pub(super) fn notes() -> Fields {
+    let marker = object(
+        "A marker.",
+        [
+            ("id", text("Of one that was sent; else empty.")),
+            (
+                "kind",
+                words(
+                    "Whether it was sent, a version came, or an agent began.",
+                    ["note", "version", "agent"],
+                ),
+            ),
+            ("time", integer("When, in Unix milliseconds.")),
+            ("title", text("What happened.")),
+            ("text", text("More of it. It may be empty.")),
+            ("labels", labels()),
+        ],
+    );
+    let markers = vec![
+        ("query", text("The selector.")),
+        ("from", integer("The window's start in Unix milliseconds.")),
+        (
+            "until",
+            integer("The window's end in Unix milliseconds, which is not part of it."),
+        ),
+        (
+            "markers",
+            list("In the order of time, at most 2,000: the newest.", marker),
+        ),
+        ("complete", flag("Whether there are no more.")),
+    ];
+    let time = json!({"anyOf": [{"type": "string"}, {"type": "integer"}],
+        "description": "RFC 3339 or Unix milliseconds, at most a day ahead. Without it, now."});
+    let view = || {
+        object(
+            "An address with a name.",
+            [
+                ("name", text("The name.")),
+                ("address", text("A path of the page with its query.")),
+                ("changed", integer("When it was last changed, in Unix milliseconds.")),
+                ("tag", text("Its `ETag`.")),
+            ],
+        )
+    };
+    vec![
+        (
+            "Markers",
+            object("What happened in a window.", [markers, damaged()].concat()),
+        ),
+        (
+            "SentMarker",
+            sent(
+                "What happened.",
+                [
+                    (
+                        "id?",
+                        text("At most 128 bytes. Without one it is made of all that the marker says."),
+                    ),
+                    ("time?", time),
+                    ("title", text("In a few words: at most 200 bytes.")),
+                    ("text?", text("More of it: at most 4,096 bytes.")),
+                    ("labels?", labels()),
+                ],
+            ),
+        ),
+        (
+            "KeptMarker",
+            object(
+                "What became of a marker.",
+                [
+                    ("id", text("Its id.")),
+                    (
+                        "state",
+                        words("Whether it is new, or was there as it is.", ["stored", "known"]),
+                    ),
+                    ("removed", count("Older markers that went for want of room.")),
+                ],
+            ),
+        ),
+        ("View", view()),
+        (
+            "Views",
+            object("Addresses with names.", [("views", list("By name.", view()))]),
+        ),
+        (
+            "SentView",
+            sent(
+                "An address.",
+                [(
+                    "address",
+                    text("A path of the page with its query: at most 16,384 bytes."),
+                )],
+            ),
+        ),
+    ]
+}

@@ -1,0 +1,119 @@
+/** Ctrl K: one box over views, values, functions and actions, all by keyboard. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "@playwright/test";
+import { drawn, stored, WINDOW } from "./known.ts";
+import { at, expect, parameter, test } from "./stack.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+const prog = (name: string) => ({ name, module: "prog" });
+
+async function opened(page: Page) {
+  await page.keyboard.press("Control+k");
+  const field = page.getByTestId("palette");
+  await expect(field).toBeFocused();
+  return field;
+}
+
+test("views, values, functions and actions are a few letters away, also from a field", async ({ page, request }) => {
+  const query = await stored(request, "palette", [{ frames: [prog("main"), prog("walk_palette")], samples: 40 }]);
+  const service = /service="([^"]+)"/.exec(query.query ?? "")?.[1] ?? "";
+  expect(service).not.toBe("");
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  await page.getByTestId("query").focus();
+
+  let field = await opened(page);
+  await field.fill("utc");
+  await field.press("Enter");
+  await expect.poll(() => parameter(page, "tz")).toBe("utc");
+  await expect(field).toHaveCount(0);
+
+  field = await opened(page);
+  await field.fill("walk_pal");
+  await expect(page.getByRole("option", { name: "walk_palette function" })).toBeVisible();
+  await field.press("Enter");
+  await expect.poll(() => parameter(page, "match")).toContain("walk_palette");
+
+  field = await opened(page);
+  await field.fill("Show everything");
+  await field.press("Enter");
+  await expect.poll(() => parameter(page, "query")).toBeNull();
+
+  field = await opened(page);
+  await field.fill(service);
+  await expect(page.getByRole("option").filter({ hasText: `service="${service}"` })).toBeVisible();
+  await page
+    .getByRole("option")
+    .filter({ hasText: `service="${service}"` })
+    .click();
+  await expect.poll(() => parameter(page, "query")).toBe(`{service="${service}"}`);
+
+  field = await opened(page);
+  await field.fill("heat");
+  await field.press("Enter");
+  await expect.poll(() => parameter(page, "view")).toBe("heatmap");
+  await page.goBack();
+  await expect.poll(() => parameter(page, "view")).toBeNull();
+});
+
+test("a key that is pressed before the first picture counts", async ({ page, windows }) => {
+  await page.addInitScript(() => {
+    const key = new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true });
+    document.addEventListener("DOMContentLoaded", () => document.dispatchEvent(key));
+  });
+  await page.goto(at(windows.after));
+  await expect(page.getByTestId("palette")).toBeFocused();
+});
+
+test("says in words that nothing is called like that; Escape and Ctrl K close it", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  const field = await opened(page);
+  await field.fill("zzzz-nothing");
+  await expect(page.getByRole("dialog").getByRole("status")).toContainText("Nothing is called “zzzz-nothing”");
+  await field.press("Enter");
+  await expect(field).toBeVisible();
+  await field.press("Escape");
+  await expect(field).toHaveCount(0);
+  await opened(page);
+  await page.keyboard.press("Control+k");
+  await expect(field).toHaveCount(0);
+});
+
+for (const theme of ["light", "dark"])
+  test(`has no serious fault for a screen reader in ${theme} colours`, async ({ page, windows }) => {
+    await page.goto(at(windows.after, { theme }));
+    await opened(page);
+    await page.evaluate(AXE);
+    const faults = await page.evaluate(async () => {
+      const { axe } = globalThis as unknown as {
+        axe: {
+          run: (of: string) => Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>;
+        };
+      };
+      const { violations } = await axe.run(".palette");
+      return violations
+        .filter(({ impact }) => impact === "serious" || impact === "critical")
+        .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+    });
+    expect(faults).toEqual([]);
+  });
+
+test("a word in the selector offers functions, and never replaces the page", async ({ page, request }) => {
+  const query = await stored(request, "words", [{ frames: [prog("main"), prog("crunch_words")], samples: 40 }]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const box = page.getByTestId("query");
+  await box.fill("crunch_wo");
+  await expect(page.getByRole("option", { name: "function crunch_words" })).toBeVisible();
+  await box.press("Enter");
+  await expect(page.getByRole("option", { name: "function crunch_words" })).toBeVisible();
+  await page.getByRole("option", { name: "function crunch_words" }).click();
+  await expect.poll(() => parameter(page, "match")).toContain("crunch_words");
+  await expect(box).toHaveValue(query.query ?? "");
+  await box.fill("zzzz-nothing");
+  await box.press("Enter");
+  await expect(page.getByTestId("selector-fault")).toContainText("Nothing in this time is called “zzzz-nothing”");
+  await expect(page.getByTestId("flamegraph")).toBeVisible();
+  expect(parameter(page, "query")).toBe(query.query ?? "");
+});

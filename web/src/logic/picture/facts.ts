@@ -1,0 +1,86 @@
+/** What a picture is of, so that it tells on its own. In: an answer and how it is looked at. Out: titles and texts. */
+import type { DiffAnswer, DiffSide, Exposure, FlamegraphAnswer, Quality } from "../../api/types.ts";
+import { gapsOf, missedOf } from "../agents/loss.ts";
+import { count, duration, percent, plural } from "../text/format.ts";
+import { plainLine } from "../text/plain.ts";
+import { dateText, type Window, zoneText } from "../time/time.ts";
+
+/** An answer without its columns, which a parsed one has as a tree. */
+type Sums<Answer> = Omit<Answer, "nodes" | "strings" | "kinds">;
+
+export type Fact = readonly [title: string, text: string];
+
+const ROOM = 400;
+
+/** `2026-11-27 14:00:00 to 14:15:00 UTC+1 (2026-11-27T13:00:00.000Z to …)`: in the page's zone and in UTC. */
+export function windowText(window: Window): string {
+  const { from, until } = window;
+  const iso = (moment: number) => new Date(moment).toISOString();
+  const length = duration((until - from) / 1000);
+  return `${dateText(from)} to ${dateText(until)} ${zoneText(window)}, ${length} (${iso(from)} to ${iso(until)})`;
+}
+
+function exposureText(exposure: Exposure, window: Window): string {
+  const gaps = gapsOf(exposure, window);
+  const share = exposure.node_share ?? 1;
+  const missed = missedOf(exposure);
+  return [
+    plural(exposure.nodes, "node"),
+    `${duration(exposure.observed_cpu_seconds)} of CPU time observed`,
+    ...(share < 1 ? [`nodes covered for ${percent(share)} of it`] : []),
+    ...(gaps.all > 0 ? [`no agent covered ${duration(gaps.all / 1000)}`] : []),
+    ...(missed > 0 ? [`no timer ticks for ${percent(missed)}`] : []),
+  ].join(", ");
+}
+
+function qualityText({ complete_samples, truncated_samples, unnamed_samples, lost }: Quality): string {
+  const losses = Object.entries(lost).filter(([, samples]) => samples > 0);
+  return [
+    `${count(complete_samples)} complete`,
+    `${count(truncated_samples)} truncated`,
+    `${count(unnamed_samples)} unsymbolized`,
+    losses.length === 0 ? "none lost" : `lost: ${losses.map(([why, n]) => `${why} ${count(n)}`).join(", ")}`,
+  ].join(", ");
+}
+
+const samplesText = (samples: number, cpuSeconds: number | null, cores: number | null) =>
+  [
+    plural(samples, "sample"),
+    ...(cpuSeconds === null ? [] : [`${duration(cpuSeconds)} of CPU time`]),
+    ...(cores === null ? [] : [`${Number(cores.toPrecision(3))} cores`]),
+  ].join(", ");
+
+export function factsOfWindow(answer: Sums<FlamegraphAnswer>): Fact[] {
+  return [
+    ["Selector", plainLine(answer.query, ROOM)],
+    ["Window", windowText(answer)],
+    ["Type", plainLine(answer.type, ROOM)],
+    ["Samples", samplesText(answer.samples, answer.cpu_seconds, answer.cores)],
+    ["Observed", exposureText(answer.exposure, answer)],
+    ["Stacks", qualityText(answer.quality)],
+  ];
+}
+
+function factsOfSide(letter: string, side: DiffSide): Fact[] {
+  return [
+    [`${letter}: selector`, plainLine(side.query, ROOM)],
+    [`${letter}: window`, windowText(side)],
+    [`${letter}: samples`, samplesText(side.samples, side.cpu_seconds, side.cores)],
+    [`${letter}: observed`, exposureText(side.exposure, side)],
+    [`${letter}: stacks`, qualityText(side.quality)],
+  ];
+}
+
+export function factsOfPair(answer: Sums<DiffAnswer>): Fact[] {
+  const judged = `${count(answer.significant)} of ${count(answer.tested)} tested frames changed`;
+  return [
+    ["Type", plainLine(answer.type, ROOM)],
+    ...factsOfSide("A", answer.base),
+    ...factsOfSide("B", answer.comparison),
+    [
+      "Judged",
+      `by ${answer.normalize}, ${answer.measure}; ${judged} at ${percent(answer.confidence)} confidence; ` +
+        `false discovery rate ${percent(answer.false_discovery_rate)}`,
+    ],
+  ];
+}

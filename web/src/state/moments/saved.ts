@@ -1,0 +1,80 @@
+/** Views that are kept: the last addresses in this browser, and those with names on the server, which all share. */
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { ApiError, api, type SavedView } from "../../api/index.ts";
+import { isOwn, type Recent, recentOf, remembered } from "../../logic/saved/recent.ts";
+import { linkTo } from "../address/page.ts";
+import { keep, kept } from "../screen/kept.ts";
+
+const KEPT = "recent";
+
+const list = signal<readonly Recent[] | null>(null);
+
+export function recent(): readonly Recent[] {
+  list.value ??= recentOf(kept(KEPT));
+  return list.value;
+}
+
+function write(next: readonly Recent[]): void {
+  list.value = next;
+  keep(KEPT, JSON.stringify(next));
+}
+
+export function remember(address: string): void {
+  // Another tab may have kept some meanwhile.
+  write(remembered(recentOf(kept(KEPT)), address, Date.now()));
+}
+
+export function forgetRecent(): void {
+  write([]);
+}
+
+interface Shelf {
+  views: readonly SavedView[];
+  /** Why they are not known; empty where they are. */
+  fault: string;
+}
+
+const shelf = signal<Shelf | null>(null);
+
+/** Null until the server answered. */
+export const saved: ReadonlySignal<Shelf | null> = shelf;
+
+const TIMEOUT_MS = 30_000;
+const patience = () => AbortSignal.timeout(TIMEOUT_MS);
+const faultOf = (error: unknown) => (error instanceof ApiError ? error.message : String(error));
+
+export async function askSaved(): Promise<void> {
+  try {
+    const { views } = await api.views(patience());
+    shelf.value = { views: views.filter(({ address }) => isOwn(address)), fault: "" };
+  } catch (error) {
+    shelf.value = { views: shelf.peek()?.views ?? [], fault: faultOf(error) };
+  }
+}
+
+/**
+ * What came of a wish to keep or remove a view: done; or there is another one of this name than the asker knows, or
+ * none any more; or why not.
+ */
+export type Kept = { is: "done" } | { is: "conflict"; theirs: SavedView | null } | { is: "refused"; why: string };
+
+async function attempt(name: string, act: () => Promise<unknown>): Promise<Kept> {
+  try {
+    await act();
+    await askSaved();
+    return { is: "done" };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 412) return { is: "refused", why: faultOf(error) };
+    await askSaved();
+    return { is: "conflict", theirs: shelf.peek()?.views.find((one) => one.name === name) ?? null };
+  }
+}
+
+/** Keeps the page's address. Without a tag only where there is none of the name, with one only where it still holds. */
+export function saveView(name: string, tag: string | null): Promise<Kept> {
+  return attempt(name, () => api.keepView(name, linkTo({}), tag, patience()));
+}
+
+export function removeView({ name, tag }: SavedView): Promise<Kept> {
+  return attempt(name, () => api.removeView(name, tag, patience()));
+}

@@ -1,0 +1,72 @@
+/**
+ * Whose time the selected frame is: the values of labels by the CPU time of its samples; of a comparison on both sides.
+ */
+import { computed } from "@preact/signals";
+import type { Parameters } from "../../api/index.ts";
+import { withMatchers } from "../../logic/labels/selector.ts";
+import { matchOf } from "../../logic/tree/frameMatch.ts";
+import { fields } from "../address/page.ts";
+import { comparing, isPaired, pairParameters } from "../answers/compare.ts";
+import { single } from "../answers/explore.ts";
+import { type Facets, facetsBy, tablesBy } from "../answers/facets.ts";
+import { ask } from "../question/question.ts";
+import { type Resource, resource } from "../question/resource.ts";
+import { selectedRows, settledKey, startFrame } from "./frame.ts";
+
+export const SPENT_LABELS = ["service", "pod", "container", "process", "thread", "node"] as const;
+export type SpentLabel = (typeof SPENT_LABELS)[number];
+/** Values of a list; of two sides more are asked for, since their largest values may be others. */
+export const MOST_SPENT = 6;
+const MOST_OF_SIDE = 100;
+
+/** The one window, or side B of a comparison. */
+const subject = computed<Parameters | null>(() => {
+  if (fields.tab.value !== "spent") return null;
+  if (!comparing.value) return single.value;
+  if (!isPaired.value) return null;
+  const { type, query, from, until, except_from, except_until } = pairParameters();
+  return { type, query, from, until, except_from, except_until };
+});
+
+/** Side A of a comparison; null where one window is looked at. */
+const baseSubject = computed<Parameters | null>(() => {
+  if (fields.tab.value !== "spent" || !comparing.value || !isPaired.value) return null;
+  const { type, query, ...pair } = pairParameters();
+  return {
+    type,
+    query: pair.base_query || query,
+    from: pair.base_from,
+    until: pair.base_until,
+    except_from: pair.base_except_from,
+    except_until: pair.base_except_until,
+  };
+});
+
+/** Of all samples where no frame is selected. */
+function spentOf(name: string, of: () => Parameters | null): Resource<Facets> {
+  return resource(() => {
+    const asked = of();
+    if (asked === null) return null;
+    const key = settledKey.value;
+    const match = key === null ? {} : matchOf(key);
+    const query = withMatchers(String(asked.query ?? ""), selectedRows.value);
+    const limit = comparing.value ? MOST_OF_SIDE : MOST_SPENT;
+    const parameters = { ...asked, query, limit, ...match };
+    // A mark against the rest of its range leaves a part out.
+    const isWhole = asked.except_from === undefined;
+    return ask(name, parameters, (signal) =>
+      isWhole
+        ? facetsBy(SPENT_LABELS, { ...parameters, parts: "top" }, signal)
+        : tablesBy(SPENT_LABELS, parameters, signal),
+    );
+  });
+}
+
+export const spent = spentOf("spent by", () => subject.value);
+export const spentBefore = spentOf("spent by of A", () => baseSubject.value);
+
+export function startBeside(): void {
+  startFrame();
+  spent.start();
+  spentBefore.start();
+}

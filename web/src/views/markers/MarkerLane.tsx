@@ -1,0 +1,128 @@
+/**
+ * Markers on a time axis: a small sign at each moment, one for many where they are dense. A sign opens to what it
+ * stands for. It is one stop of Tab; arrows go from sign to sign.
+ */
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Marker } from "../../api/types.ts";
+import { groupMarkers, kindsText, type MarkerGroup } from "../../logic/series/markers.ts";
+import { count } from "../../logic/text/format.ts";
+import type { Window } from "../../logic/time/time.ts";
+import { page } from "../../state/address/page.ts";
+import { markers } from "../../state/moments/markers.ts";
+import { useDismiss, useSize } from "../ui/hooks.ts";
+import { KIND_MARKS, MarkerItem, markerLine } from "./MarkerItem.tsx";
+
+/** CSS pixels that a sign takes. */
+const SIGN = 24;
+const MOST_TOLD = 50;
+const EDGE = 8;
+const NONE: readonly Marker[] = [];
+/** What a group's sign shows is the kind that says most. */
+const RANK = ["version", "note", "agent"] as const;
+
+const MOVES: Record<string, (at: number, last: number) => number> = {
+  ArrowRight: (at, last) => Math.min(at + 1, last),
+  ArrowLeft: (at) => Math.max(at - 1, 0),
+  Home: () => 0,
+  End: (_, last) => last,
+};
+
+/** What a sign of several shows. */
+const numberText = (number: number) => (number > 99 ? "99+" : count(number));
+
+function signTitle({ markers: own }: MarkerGroup): string {
+  const [first] = own as [Marker];
+  if (own.length === 1) return markerLine(first);
+  return `${numberText(own.length)} markers: ${kindsText(own)}; first ${markerLine(first)}`;
+}
+
+export function MarkerLane({ range }: { range: Window }) {
+  const lane = useRef<HTMLDivElement>(null);
+  const { width } = useSize(lane);
+  const all = page.value.markers ? (markers.data.value?.markers ?? NONE) : NONE;
+  const groups = useMemo(() => (width === 0 ? [] : groupMarkers(all, range, width, SIGN)), [all, range, width]);
+  const [at, setAt] = useState(0);
+  const [open, setOpen] = useState<MarkerGroup | null>(null);
+  const opener = useRef<HTMLButtonElement | null>(null);
+  const close = useCallback(() => {
+    const isWithin = root.current?.contains(document.activeElement) ?? false;
+    setOpen(null);
+    if (isWithin) opener.current?.focus();
+  }, []);
+  const root = useDismiss(open !== null, close);
+  const stop = Math.min(at, groups.length - 1);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const move = MOVES[event.key];
+    if (move === undefined || !(event.target as HTMLElement).classList.contains("marker")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = move(stop, groups.length - 1);
+    setAt(next);
+    lane.current?.querySelectorAll<HTMLElement>(".marker")[next]?.focus();
+  };
+  return (
+    <div class="marker-root" ref={root}>
+      <div class="marker-lane" ref={lane} role="group" aria-label="Markers" data-testid="markers" onKeyDown={onKeyDown}>
+        {groups.map((group, i) => {
+          const kind = RANK.find((one) => group.markers.some((marker) => marker.kind === one)) ?? "note";
+          const number = group.markers.length;
+          return (
+            <button
+              key={group.markers[0]?.id}
+              type="button"
+              class={`marker ${kind}`}
+              style={{ left: `${group.x}px` }}
+              tabIndex={i === stop ? 0 : -1}
+              aria-haspopup="dialog"
+              aria-expanded={open === group}
+              aria-label={signTitle(group)}
+              title={signTitle(group)}
+              onFocus={() => setAt(i)}
+              onClick={(event) => {
+                opener.current = event.currentTarget;
+                setOpen(open === group ? null : group);
+              }}
+            >
+              <span aria-hidden="true">{number === 1 ? KIND_MARKS[kind] : numberText(number)}</span>
+            </button>
+          );
+        })}
+      </div>
+      {open !== null && <Told key={open.markers[0]?.id} group={open} beside={opener} onDone={close} />}
+    </div>
+  );
+}
+
+interface ToldProps {
+  group: MarkerGroup;
+  beside: { current: HTMLElement | null };
+  onDone: () => void;
+}
+
+function Told({ group, beside, onDone }: ToldProps) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const [element, sign] = [box.current, beside.current?.getBoundingClientRect()];
+    if (element === null || sign === undefined) return;
+    const { width, height } = element.getBoundingClientRect();
+    const left = Math.max(EDGE, Math.min(sign.left, innerWidth - width - EDGE));
+    const isBelow = innerHeight - sign.bottom - EDGE >= height || innerHeight - sign.bottom >= sign.top;
+    const top = isBelow ? sign.bottom : Math.max(EDGE, sign.top - height);
+    element.style.maxHeight = `${Math.round((isBelow ? innerHeight - sign.bottom : sign.top) - EDGE)}px`;
+    element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+    element.querySelector<HTMLElement>("button, summary")?.focus();
+  }, []);
+  const newest = group.markers.slice(-MOST_TOLD).reverse();
+  return (
+    <div class="marker-panel" ref={box} role="dialog" aria-label={signTitle(group)} data-testid="marker-panel">
+      <ol>
+        {newest.map((marker) => (
+          <MarkerItem key={`${marker.kind} ${marker.id}`} marker={marker} onDone={onDone} />
+        ))}
+      </ol>
+      {group.markers.length > newest.length && (
+        <p class="dim">{count(group.markers.length - newest.length)} older ones here: zoom into the time.</p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,104 @@
+/** One box for all: type to find a view, a value, a function or an action; arrows choose, Enter does it. */
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ranked } from "../../logic/text/palette.ts";
+import { askSaved } from "../../state/moments/saved.ts";
+import { type Action, fixedItems, functionItems, LEAST_WORD, savedItems, valueItems } from "./items.ts";
+
+const MOST = 40;
+const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
+
+export function Palette({ onClose }: { onClose: () => void }) {
+  const id = useId();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState("");
+  const [picked, setPicked] = useState(0);
+  const [values, setValues] = useState<{ of: string; items: Action[] }>({ of: "", items: [] });
+  useEffect(() => {
+    dialog.current?.showModal();
+    void askSaved();
+  }, []);
+
+  const word = text.trim();
+  useEffect(() => {
+    if (word.length < LEAST_WORD) return;
+    const mine = new AbortController();
+    void valueItems(word, mine.signal).then((items) => {
+      if (!mine.signal.aborted) setValues({ of: word, items });
+    });
+    return () => mine.abort();
+  }, [word]);
+  const looked = word.length < LEAST_WORD ? [] : functionItems(word);
+  const known = word.length >= LEAST_WORD && values.of === word ? values.items : [];
+  const items = [...ranked([...fixedItems(), ...savedItems()], text, MOST), ...known, ...looked].slice(0, MOST);
+  const at = Math.min(picked, Math.max(0, items.length - 1));
+  useEffect(() => document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" }), [at, text]);
+
+  const take = (item: Action | undefined) => {
+    if (item === undefined) return;
+    dialog.current?.close();
+    item.run();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const by = MOVES[event.key];
+    if (by !== undefined) setPicked(Math.min(Math.max(at + by, 0), items.length - 1));
+    else if (event.key === "Enter") take(items[at]);
+    else return;
+    event.preventDefault();
+  };
+  const isLooking = word.length >= LEAST_WORD && values.of !== word;
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself.
+    <dialog
+      class="palette"
+      ref={dialog}
+      aria-label="Go to"
+      onClose={onClose}
+      onClick={(event) => {
+        if (event.target === event.currentTarget) dialog.current?.close();
+      }}
+    >
+      <input
+        type="text"
+        role="combobox"
+        aria-label="View, value, function or action"
+        aria-expanded={true}
+        aria-controls={`${id}-list`}
+        aria-activedescendant={items.length > 0 ? `${id}-${at}` : undefined}
+        placeholder="A view, value, function or action"
+        autoComplete="off"
+        spellcheck={false}
+        value={text}
+        data-testid="palette"
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setPicked(0);
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <div class="palette-list" id={`${id}-list`} role="listbox" aria-label="Choices">
+        {items.map((item, i) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field keeps the focus and takes the keys.
+          <div
+            key={`${item.kind} ${item.title}`}
+            id={`${id}-${i}`}
+            role="option"
+            aria-selected={i === at}
+            tabIndex={-1}
+            class={i === at ? "picked" : ""}
+            onPointerDown={(event) => event.preventDefault()}
+            onClick={() => take(item)}
+          >
+            <bdi>{item.title}</bdi> <span class="dim">{item.kind}</span>
+          </div>
+        ))}
+      </div>
+      <p class="dim" role="status">
+        {isLooking
+          ? "Looking for values …"
+          : items.length === 0
+            ? `Nothing is called “${word}”: no view, no action, no value in this time, no function of the graph.`
+            : ""}
+      </p>
+    </dialog>
+  );
+}

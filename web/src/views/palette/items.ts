@@ -1,0 +1,156 @@
+/** What the palette can do: views, values of labels, functions of the graph, actions. */
+import { formatSelector, quote, withMatcher } from "../../logic/labels/selector.ts";
+import { UNITS } from "../../logic/text/figure.ts";
+import type { Item } from "../../logic/text/palette.ts";
+import { plainLine } from "../../logic/text/plain.ts";
+import { isRelative } from "../../logic/time/time.ts";
+import { navigate, page, refresh } from "../../state/address/page.ts";
+import { meantBy } from "../../state/answers/selector.ts";
+import { compareVersionsOf } from "../../state/moments/said.ts";
+import { recent, saved } from "../../state/moments/saved.ts";
+import { findFunction, functionNames } from "../../state/screen/functionNames.ts";
+import { choosePair, colourPair } from "../../state/screen/pair.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { changeFor, VIEWS, type View } from "../bar/Header.tsx";
+import { openDialog } from "../bar/Help.tsx";
+import { addressTitle } from "../saved/addressTitle.ts";
+
+export interface Action extends Item {
+  run: () => void;
+}
+
+const MOST_VALUES = 12;
+const TITLE_ROOM = 90;
+const MOST_FUNCTIONS = 8;
+/** Letters from which on values and functions are looked for. */
+export const LEAST_WORD = 2;
+
+/** What else a view is looked for by. */
+const VIEW_WORDS: Record<View, string> = {
+  explore: "flamegraph chart",
+  compare: "difference baseline windows",
+  heatmap: "sub-second bursts",
+  timeline: "samples in order, preceding",
+  nodes: "agents machines",
+};
+
+const LENGTHS = ["15m", "1h", "6h", "24h", "7d", "30d", "90d"] as const;
+
+/** Views and actions, the most usual first; those that would change nothing are left out. */
+export function fixedItems(): Action[] {
+  const { view, query, focus, transform, match, until, live, tz, unit, draw, layout, markers } = page.value;
+  const act = (title: string, run: () => void, words = ""): Action => ({ kind: "action", title, words, run });
+  const when = (is: boolean, action: Action) => (is ? [action] : []);
+  const next = theme.value === "dark" ? "light" : "dark";
+  const pair = colourPair.value === "red-blue" ? ("orange-blue" as const) : ("red-blue" as const);
+  return [
+    ...VIEWS.filter(([name]) => name !== view).map(
+      ([name, title]): Action => ({
+        kind: "view",
+        title,
+        words: VIEW_WORDS[name],
+        run: () => navigate(changeFor(name)),
+      }),
+    ),
+    ...when(
+      query !== "",
+      act("Show everything", () => navigate({ query: "", focus: "" }), "clear selector filter"),
+    ),
+    ...when(
+      focus !== "",
+      act("Clear zoom", () => navigate({ focus: "" }), "show all"),
+    ),
+    ...when(
+      transform !== "",
+      act("Undo all changes of the graph", () => navigate({ transform: "", focus: "" })),
+    ),
+    ...when(
+      match !== "",
+      act("Clear the search", () => navigate({ match: "" }), "find"),
+    ),
+    act("Refresh", refresh, "ask again"),
+    ...when(
+      view !== "nodes",
+      act("Compare versions", () => compareVersionsOf(null), "release deploy regression"),
+    ),
+    ...when(
+      view !== "nodes",
+      act(markers ? "Hide markers" : "Show markers", () => navigate({ markers: !markers }), "time axis deploys"),
+    ),
+    ...when(
+      isRelative(until) && view !== "compare" && view !== "nodes",
+      act(live ? "Stop following the present" : "Live: follow the present", () => navigate({ live: !live })),
+    ),
+    ...(view === "compare"
+      ? []
+      : LENGTHS.map((length) =>
+          act(
+            `Last ${length}`,
+            () => navigate({ from: `now-${length}`, until: "now", zoom: "", box: "" }),
+            "time range",
+          ),
+        )),
+    act(
+      tz === "utc" ? "Times in the browser's zone" : "Times in UTC",
+      () => navigate({ tz: tz === "utc" ? "local" : "utc" }),
+      "time zone",
+    ),
+    ...UNITS.filter((one) => one !== unit).map((one) =>
+      act(`Numbers in ${UNIT_WORDS[one]}`, () => navigate({ unit: one }), "unit"),
+    ),
+    act(
+      layout === "icicle" ? "Root at the bottom" : "Root on top",
+      () => navigate({ layout: layout === "icicle" ? "flame" : "icicle" }),
+      "flame icicle graph",
+    ),
+    act(draw === "stacked" ? "Chart as lines" : "Chart stacked", () =>
+      navigate({ draw: draw === "stacked" ? "lines" : "stacked" }),
+    ),
+    act(`Switch to ${next} colours`, () => navigate({ theme: next }), "theme dark light"),
+    act(
+      pair === "orange-blue" ? "Differences in orange and blue" : "Differences in red and blue",
+      () => choosePair(pair),
+      "colour-blind palette colours",
+    ),
+    act("Saved views", () => openDialog("saved"), "save bookmark recent last named"),
+    act("Templates of source links", () => openDialog("sources"), "code repository github gitlab"),
+    act("Keys", () => openDialog("help"), "keyboard help shortcuts"),
+    act("Print", () => print(), "paper"),
+  ];
+}
+
+const UNIT_WORDS = { cores: "cores", time: "CPU time", samples: "samples", share: "%" } as const;
+
+/** Functions of the graph that are called like this. */
+export function functionItems(word: string): Action[] {
+  return functionNames(word, MOST_FUNCTIONS).map((name) => ({
+    kind: "function",
+    title: name,
+    run: () => findFunction(name),
+  }));
+}
+
+/** Values of all labels that are called like this: each narrows the selection. */
+export async function valueItems(word: string, signal: AbortSignal): Promise<Action[]> {
+  return (await meantBy(word, MOST_VALUES, signal)).map((matcher) => ({
+    kind: "value",
+    title: `${matcher.label}=${quote(matcher.value)}`,
+    run: () => navigate({ query: withMatcher(page.peek().query, matcher) || formatSelector([matcher]), focus: "" }),
+  }));
+}
+
+/** Views with names, and what was looked at last. */
+export function savedItems(): Action[] {
+  const item = (kind: string, title: string, address: string, words = ""): Action => ({
+    kind,
+    title,
+    words,
+    run: () => location.assign(address),
+  });
+  return [
+    ...(saved.value?.views ?? []).map(({ name, address }) =>
+      item("saved view", plainLine(name, TITLE_ROOM), address, addressTitle(address)),
+    ),
+    ...recent().map(({ address }) => item("looked at last", addressTitle(address), address)),
+  ];
+}

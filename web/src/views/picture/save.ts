@@ -1,0 +1,191 @@
+/** Saves what the page shows as a file that tells on its own what was asked. */
+import { partOf, viewOf } from "../../logic/flame/layout.ts";
+import {
+  coresOfSides,
+  frameText,
+  type Measure,
+  measureOf,
+  measureOfPair,
+  type WindowMeasure,
+} from "../../logic/graph/measure.ts";
+import { type Fact, factsOfPair, factsOfWindow, windowText } from "../../logic/picture/facts.ts";
+import { fileFrames } from "../../logic/picture/frames.ts";
+import { count, percent } from "../../logic/text/format.ts";
+import { plainLine } from "../../logic/text/plain.ts";
+import { frameName, ROOT } from "../../logic/tree/tree.ts";
+import { page } from "../../state/address/page.ts";
+import { comparing, diff, sideNames } from "../../state/answers/compare.ts";
+import { flamegraph } from "../../state/answers/explore.ts";
+import { info } from "../../state/answers/server.ts";
+import { range } from "../../state/question/question.ts";
+import { colourPair } from "../../state/screen/pair.ts";
+import { searchResult } from "../../state/screen/search.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { focus, tree, wholeSamples } from "../../state/screen/tree.ts";
+import { counted } from "../../state/screen/units.ts";
+import { Colours } from "../flame/paint.ts";
+import { htmlFile } from "./htmlFile.ts";
+import { pngFile } from "./pngFile.ts";
+import { type PictureScene, svgFile } from "./svgFile.ts";
+
+export type FileKind = "html" | "png" | "svg";
+
+const NARROWEST = 480;
+const NAME_ROOM = 200;
+const CHARTS = [
+  ["timechart", "Cores over time"],
+  ["heatmap", "Heatmap"],
+  ["timeline", "Samples in order"],
+] as const;
+
+/** What samples of the graph stand for; null where the view has no graph of a window. */
+function measureNow(): WindowMeasure | null {
+  if (page.peek().view === "timeline" || page.peek().view === "nodes") return null;
+  let measure: Measure | null = null;
+  if (comparing.peek()) {
+    const answer = diff.data.peek();
+    if (answer !== null) measure = measureOfPair("", answer.period_ns, answer.normalize, coresOfSides(answer));
+  } else {
+    const answer = flamegraph.data.peek();
+    if (answer !== null) measure = measureOf("", answer);
+  }
+  if (measure === null) return null;
+  return {
+    ...measure,
+    samples: wholeSamples.peek(),
+    unit: counted.peek(),
+    choice: page.peek().unit,
+    sideNames: sideNames.peek(),
+  };
+}
+
+function graphScene(measure: WindowMeasure | null): PictureScene | null {
+  const shown = tree.peek().tree;
+  if (shown === null || measure === null) return null;
+  const { part, colour, layout } = page.peek();
+  const at = focus.peek().node;
+  const box = document.querySelector<HTMLElement>('[data-testid="flamegraph"]');
+  return {
+    tree: shown,
+    focus: at,
+    view: partOf(part, viewOf(shown, at)),
+    search: searchResult.peek(),
+    theme: theme.peek(),
+    colourBy: colour || (shown.diff ? "difference" : "module"),
+    pair: colourPair.peek(),
+    flame: layout === "flame",
+    width: Math.max(NARROWEST, box?.clientWidth ?? 0),
+    textOf: (node) => frameText(shown, node, at, measure),
+  };
+}
+
+function answerFacts(): Fact[] {
+  if (comparing.peek()) {
+    const answer = diff.data.peek();
+    return answer === null ? [] : factsOfPair(answer);
+  }
+  const answer = flamegraph.data.peek();
+  if (answer !== null && page.peek().view !== "timeline") return factsOfWindow(answer);
+  return [
+    ["Selector", plainLine(page.peek().query || "{}", NAME_ROOM)],
+    ["Window", windowText(range.peek())],
+  ];
+}
+
+function lookFacts(scene: PictureScene | null): Fact[] {
+  const { match, transform, part } = page.peek();
+  const server = info.data.peek();
+  return [
+    ...(scene !== null && scene.focus !== ROOT
+      ? ([["Zoomed to", plainLine(frameName(scene.tree, scene.focus), NAME_ROOM)]] as const)
+      : []),
+    ...(part === "" ? [] : ([["In sight", `${part} millionths of its width`]] as const)),
+    ...(match === "" ? [] : ([["Searched for", plainLine(match, NAME_ROOM)]] as const)),
+    ...(transform === "" ? [] : ([["Changed by", plainLine(transform, NAME_ROOM)]] as const)),
+    ["Address", plainLine(location.href, 2_000)],
+    ["Saved", `${new Date().toISOString()}, by Stakeout ${server?.version ?? "of an unknown version"}`],
+  ];
+}
+
+function titleText(): string {
+  const { view, query } = page.peek();
+  return `Stakeout, ${view}${query === "" ? "" : `: ${plainLine(query, NAME_ROOM)}`}`;
+}
+
+function give(content: Blob, kind: FileKind): void {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = url;
+  const moment = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
+  link.download = `stakeout-${page.peek().view}-${moment}.${kind}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** Views without a graph are facts, and their charts as they are on the screen. */
+export async function saveFile(kind: FileKind): Promise<void> {
+  const measure = measureNow();
+  const scene = graphScene(measure);
+  const title = titleText();
+  const facts = [...answerFacts(), ...lookFacts(scene)];
+  const charts = CHARTS.flatMap(([id, alt]) => {
+    const canvas = document.querySelector<HTMLCanvasElement>(`canvas[data-testid="${id}"]`);
+    return canvas === null ? [] : [[alt, canvas] as const];
+  });
+  if (kind === "png") {
+    const width = scene?.width ?? Math.max(NARROWEST, document.body.clientWidth);
+    const pixels = await pngFile(
+      scene,
+      theme.peek(),
+      width,
+      title,
+      facts,
+      charts.map(([, canvas]) => canvas),
+    );
+    if (pixels !== null) give(pixels, kind);
+  } else if (kind === "svg") {
+    if (scene !== null) give(new Blob([svgFile(scene, title, facts)], { type: "image/svg+xml" }), kind);
+  } else {
+    const images = charts.map(([alt, canvas]) => [alt, canvas.toDataURL()] as const);
+    const { graph, told } = scene === null || measure === null ? NO_GRAPH : graphData(scene, measure);
+    give(new Blob([htmlFile({ title, facts: [...facts, ...told], images, graph })], { type: "text/html" }), kind);
+  }
+}
+
+const NO_GRAPH = { graph: null, told: [] as Fact[] };
+
+function graphData(scene: PictureScene, { secondsPerSample }: WindowMeasure) {
+  const { tree: shown, colourBy, pair } = scene;
+  const light = new Colours(shown, "light", colourBy, pair);
+  const dark = new Colours(shown, "dark", colourBy, pair);
+  const frames = fileFrames(shown, (node) => {
+    const [a, b] = [light.of(node), dark.of(node)];
+    return [a.fill, a.text, b.fill, b.text];
+  });
+  const focusName = `${frames.names.indexOf(plainLine(frameName(shown, scene.focus), 4_000))}`;
+  const start = shown.start[scene.focus] as number;
+  const row = shown.depth[scene.focus] as number;
+  const kept = frames.start.findIndex(
+    (begin, i) => begin === start && frames.row[i] === row && String(frames.name[i]) === focusName,
+  );
+  const told: Fact[] =
+    frames.parent.length === frames.all
+      ? []
+      : [
+          [
+            "Left out",
+            `of ${count(frames.all)} frames those below ${percent(frames.least)} of the whole; sums are of all`,
+          ],
+        ];
+  return {
+    told,
+    graph: {
+      frames,
+      focus: Math.max(ROOT, kept),
+      match: page.peek().match,
+      flame: scene.flame,
+      dark: scene.theme === "dark",
+      secondsPerSample,
+    },
+  };
+}
