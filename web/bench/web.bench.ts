@@ -3,40 +3,30 @@
  * about. In: `STAKEOUT_URL`, sizes, repetitions, a folder with other flamegraphs (`STAKEOUT_BENCH_*`). Out: one JSON
  * object a line into `STAKEOUT_BENCH_OUT`, times in milliseconds.
  */
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { type APIRequestContext, type Browser, type BrowserType, expect, type Page, test } from "@playwright/test";
-import { otlp } from "../e2e/otlp.ts";
-import { FRAMES, type Stack, stacksOf } from "./synthetic.ts";
+import { ingest, SIZES, tell, within } from "./shared.ts";
+import { stacksOf } from "./synthetic.ts";
 
-const SIZES = (process.env.STAKEOUT_BENCH_NODES ?? "10000,100000,1000000").split(",").map(Number);
 const REPEAT = Number(process.env.STAKEOUT_BENCH_REPEAT ?? "5");
 const PEERS = process.env.STAKEOUT_BENCH_PEERS ?? "";
-const OUT = process.env.STAKEOUT_BENCH_OUT ?? "";
 /** How long a peer may take for a picture. */
 const PATIENCE_MS = 60_000;
 const RESTED_MS = 600;
-const STACKS_A_BATCH = 20_000;
 const UNLIMITED = [
   "--no-sandbox",
   "--disable-background-networking",
   "--disable-frame-rate-limit",
   "--disable-gpu-vsync",
 ];
-const TAKEN = Math.floor(Date.now() / 1000) * 1000 - 120_000;
-
-function tell(figures: Record<string, unknown>): void {
-  appendFileSync(OUT, `${JSON.stringify(figures)}\n`);
-}
 
 const service = (nodes: number) => `bench-${nodes}`;
 /** Services that have the same tree among them, each a part of it: rows of labels stand above each. */
 const ROWS = 8;
 const rowsService = (nodes: number, part: number) => `bench-rows-${nodes}-${part}`;
-const within = (more: Record<string, string>) =>
-  `/?${new URLSearchParams({ from: String(TAKEN - 1000), until: String(TAKEN + 60_000), ...more })}`;
 const address = (query: string) => within({ query: `{service="${query}"}` });
 const rowsAddress = (nodes: number) =>
   within({ query: `{service=~"${rowsService(nodes, 0).slice(0, -1)}[0-9]"}`, group: "service" });
@@ -46,23 +36,6 @@ async function ingestRows(request: APIRequestContext, nodes: number): Promise<vo
   const each = Math.ceil(stacks.length / ROWS);
   for (let part = 0; part < ROWS; part++)
     await ingest(request, rowsService(nodes, part), stacks.slice(part * each, (part + 1) * each));
-}
-
-async function ingest(request: APIRequestContext, name: string, stacks: Stack[]): Promise<void> {
-  for (let i = 0; i < stacks.length; i += STACKS_A_BATCH) {
-    const body = otlp({
-      service: name,
-      at: TAKEN,
-      frames: FRAMES,
-      stacks: stacks.slice(i, i + STACKS_A_BATCH),
-    });
-    const answer = await request.post("/v1development/profiles", {
-      headers: { "content-type": "application/x-protobuf" },
-      data: Buffer.from(body),
-      timeout: 0,
-    });
-    expect(answer.status(), await answer.text()).toBe(200);
-  }
 }
 
 /**

@@ -5,6 +5,8 @@ import "./style/base.css";
 import "./style/controls.css";
 import "./style/header.css";
 import "./style/chart.css";
+import "./style/compare.css";
+import "./style/lists.css";
 import "./style/graph.css";
 import "./style/tables.css";
 import "./style/heatmap.css";

@@ -58,6 +58,8 @@ const BUILD: &[Need] = &[
 ];
 
 const TEST: &[Need] = &[
+    Need::program("git", "names the files that are checked"),
+    Need::program("xz", "compresses the names that a stripped program carries").named("xz-utils", "xz"),
     Need::program("chromium", "runs the page's tests"),
     Need::program("shellcheck", "checks the install script").named("shellcheck", "ShellCheck"),
     Need::program("debootstrap", "makes the clean system of the install test"),

@@ -1,5 +1,6 @@
 //! What a person waits for in the browser: the first picture and each frame while moving about, at three sizes of
-//! tree, beside d3-flame-graph and speedscope on the same data.
+//! tree, beside d3-flame-graph and speedscope on the same data. And what hands wait for: each control beside a large
+//! tree, and the table of a fleet.
 //!
 //! The trees are synthetic, stored by a real server over OTLP, and asked for by the page itself in Chromium. Frames
 //! come as fast as they are done, so that the time between two is what one costs, also where that is less than a
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Repetitions of the first picture, of which the median is shown
     #[arg(long, default_value_t = 5, value_name = "N")]
     repeat: u32,
+    /// Frames of the tree beside which each control is used
+    #[arg(long, default_value_t = 100_000, value_name = "N")]
+    controls: u32,
     /// Leave the other flamegraphs out, and with them the only download
     #[arg(long)]
     no_peers: bool,
@@ -56,6 +60,7 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         .env("STAKEOUT_URL", measured.alone.client.base())
         .env("STAKEOUT_BENCH_NODES", &args.nodes)
         .env("STAKEOUT_BENCH_REPEAT", args.repeat.to_string())
+        .env("STAKEOUT_BENCH_CONTROLS", args.controls.to_string())
         .env("STAKEOUT_BENCH_OUT", &out);
     if !args.no_peers {
         playwright.env("STAKEOUT_BENCH_PEERS", &peers);
@@ -152,6 +157,94 @@ fn print(lines: &[Value]) {
         );
     }
     println!("{NOTE}");
+    print_hands(lines);
+}
+
+/// The acts whose longest task is measured in the table of a fleet.
+const FLEET: [&str; 5] = ["search", "sort", "filter", "scroll", "refresh"];
+/// From a control to the next paint, and the longest task of a fleet of a thousand: targets of the page.
+const PAINT_MS: f64 = 100.0;
+const TASK_MS: f64 = 50.0;
+const TARGET_NODES: f64 = 1_000.0;
+
+/// The lines of one view's controls, with the time of each, the slowest first.
+fn controls<'a>(lines: &'a [Value], view: &str) -> Vec<(f64, &'a str)> {
+    let mut all: Vec<_> = lines
+        .iter()
+        .filter(|line| line["what"] == "control" && line["view"] == view)
+        .map(|line| (of(&line["ms"]), line["name"].as_str().unwrap_or_default()))
+        .collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    all
+}
+
+fn print_hands(lines: &[Value]) {
+    for view in VIEWS {
+        let all = controls(lines, view);
+        let Some((slowest, name)) = all.first() else { continue };
+        let late: Vec<_> = all.iter().filter(|(ms, _)| *ms > PAINT_MS).collect();
+        println!(
+            "\n{view}: {} controls and moves, from hand to paint at most {slowest:.0} ms ({name}), half of them {:.0}; \
+             above {PAINT_MS} ms: {}  (target: none)",
+            all.len(),
+            all[all.len() / 2].0,
+            late.len(),
+        );
+        for (ms, name) in late {
+            println!("  {ms:>6.0} ms  {name}");
+        }
+    }
+    for line in lines
+        .iter()
+        .filter(|line| line["what"] == "control" && line["done"] == false)
+    {
+        println!(
+            "not used, since it did not answer: {} in {}",
+            line["name"], line["view"]
+        );
+    }
+    for line in lines.iter().filter(|line| line["what"] == "fleet") {
+        let tasks = FLEET.map(|act| format!("{act} {:.0}", of(&line[act])));
+        println!(
+            "{} nodes, longest task in ms, 0 for less than 50: {}  (target at {TARGET_NODES}: {TASK_MS})",
+            line["nodes"],
+            tasks.join(", ")
+        );
+    }
+    for line in lines.iter().filter(|line| line["what"] == "markers") {
+        println!(
+            "10000 markers, longest task of opening one: {:.0} ms",
+            of(&line["open"])
+        );
+    }
+}
+
+const VIEWS: [&str; 2] = ["explore", "compare"];
+
+fn of(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+fn tell_hands(lines: &[Value], figures: &mut Figures) {
+    figures.table("From a control to the next paint");
+    for view in VIEWS {
+        let all = controls(lines, view);
+        let Some((slowest, _)) = all.first() else { continue };
+        figures.row(view);
+        figures.add("slowest", "ms", *slowest).at_most(PAINT_MS);
+        figures.add("median", "ms", all[all.len() / 2].0);
+        figures.add("controls", "", all.len() as f64);
+    }
+    figures.table("The longest task in the table of a fleet");
+    for line in lines.iter().filter(|line| line["what"] == "fleet") {
+        figures.row(&format!("{} nodes", line["nodes"]));
+        for act in FLEET {
+            let task = figures.add(act, "ms", of(&line[act]));
+            if of(&line["nodes"]) == TARGET_NODES {
+                task.at_most(TASK_MS);
+            }
+        }
+    }
 }
 
 const NOTE: &str = "rows: the same stacks of eight services, each below a row of its own; first: from the choice to the picture, warm server, median (peers: one run, their own file from the disk); answer: the part of it until the \
@@ -173,7 +266,6 @@ fn tell(lines: &[Value], figures: &mut Figures) {
         let who = line["who"].as_str().unwrap_or_default();
         figures.row(&format!("{who}, {wanted} frames"));
         let is_page = who.starts_with("stakeout");
-        let of = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
         let first = figures.add("first picture", "ms", of(&line["first"]["median"]));
         if is_page && wanted == TARGET_FRAMES {
             first.at_most(1000.0);
@@ -189,6 +281,7 @@ fn tell(lines: &[Value], figures: &mut Figures) {
         figures.add("heap", "MiB", of(&line["heap"]) / MIB);
     }
     figures.note(NOTE);
+    tell_hands(lines, figures);
 }
 
 #[cfg(test)]

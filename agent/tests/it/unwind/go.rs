@@ -183,6 +183,31 @@ fn c_code_in_a_go_program_comes_from_eh_frame() {
     }
 }
 
+/// `mov %rbp, n(%rsp)`, with n in one byte or four.
+fn stores_frame_pointer(code: &[u8]) -> bool {
+    code.starts_with(&[0x48, 0x89, 0x6c, 0x24]) || code.starts_with(&[0x48, 0x89, 0xac, 0x24])
+}
+
+/// Ends with `mov n(%rsp), %rbp` and `add $m, %rsp` or `sub $-128, %rsp`, each number in one byte or four.
+fn loads_frame_pointer_and_adds(code: &[u8]) -> bool {
+    let ends = |code: &[u8], operation: &[u8], number: usize| {
+        let begin = code.len().checked_sub(operation.len() + number);
+        begin.filter(|begin| code[*begin..].starts_with(operation))
+    };
+    let add = [
+        (&[0x48, 0x83, 0xc4], 1),
+        (&[0x48, 0x81, 0xc4], 4),
+        (&[0x48, 0x83, 0xec], 1),
+    ];
+    let add = add
+        .iter()
+        .find_map(|(operation, number)| ends(code, *operation, *number));
+    add.is_some_and(|begin| {
+        let before = &code[..begin];
+        ends(before, &[0x48, 0x8b, 0x6c, 0x24], 1).is_some() || ends(before, &[0x48, 0x8b, 0xac, 0x24], 4).is_some()
+    })
+}
+
 /// The frame pointer is saved by the instruction in front of the address from which on the rules say so.
 #[test]
 fn the_frame_pointer_is_saved_where_the_rules_begin_to_say_so() {
@@ -195,7 +220,7 @@ fn the_frame_pointer_is_saved_where_the_rules_begin_to_say_so() {
     let elf = Elf::new(&bytes);
     let text = elf.section(".text").unwrap();
     let rule = |at: usize| table.rule_at(text.address + at as u64);
-    let (mut pushes, mut pops) = (0, 0);
+    let (mut saves, mut restores) = (0, 0);
     for at in 1..text.bytes.len() {
         let (before, after) = (rule(at - 1), rule(at));
         let saved = |rule: stakeout_agent::unwind::Rule| rule.fp() == CallerFp::AtCfa(-2);
@@ -205,18 +230,18 @@ fn the_frame_pointer_is_saved_where_the_rules_begin_to_say_so() {
                 let jump = matches!(text.bytes[at - 1], 0xc3 | 0xcc)
                     || text.bytes[at.saturating_sub(2)] == 0xeb
                     || text.bytes[at.saturating_sub(5)] == 0xe9;
-                // Assembly code may store it behind the change of the stack pointer.
-                let store = text.bytes[at..].starts_with(&[0x48, 0x89, 0x6c, 0x24]);
-                assert!(
-                    jump || store || text.bytes[at - 1] == 0x55,
-                    "{:#x}",
-                    text.address + at as u64
-                );
-                pushes += usize::from(text.bytes[at - 1] == 0x55);
+                // Compilers up to Go 1.20, and assembly code, store it behind the change of the stack pointer.
+                let push = text.bytes[at - 1] == 0x55;
+                let store = stores_frame_pointer(&text.bytes[at..]);
+                assert!(jump || store || push, "{:#x}", text.address + at as u64);
+                saves += usize::from(push || store);
             }
-            (true, false) if after.cfa() == Cfa::Sp(8) => pops += usize::from(text.bytes[at - 1] == 0x5d),
+            (true, false) if after.cfa() == Cfa::Sp(8) => {
+                let pop = text.bytes[at - 1] == 0x5d;
+                restores += usize::from(pop || loads_frame_pointer_and_adds(&text.bytes[..at]));
+            }
             _ => {}
         }
     }
-    assert!(pushes > 500 && pops > 500, "{pushes} {pops}");
+    assert!(saves > 500 && restores > 500, "{saves} {restores}");
 }

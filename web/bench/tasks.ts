@@ -13,7 +13,7 @@ export async function watchTasks(page: Page): Promise<void> {
 }
 
 /** The longest task of an action in milliseconds, of the calmest of some turns: the machine has other work. */
-export async function longest(page: Page, turns: readonly (() => Promise<void>)[]): Promise<number> {
+export async function longest(page: Page, turns: readonly (() => Promise<unknown>)[]): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (const act of turns) {
     await page.evaluate(() => {
