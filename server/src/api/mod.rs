@@ -6,6 +6,7 @@ mod agents;
 mod answers;
 mod around;
 mod assets;
+mod bodies;
 mod door;
 pub mod error;
 mod ingest;
@@ -17,7 +18,6 @@ mod patience;
 pub mod query;
 mod serve;
 mod state;
-mod unread;
 
 pub use agents::Agents;
 pub use door::hosts::Hosts;

@@ -1,10 +1,11 @@
 //! Markers of moments, and addresses of the page with names.
 
 use super::AppState;
+use super::bodies::asked::{body_of, is_json};
 use super::error::{ApiError, Code};
 use super::openapi::operation::{DELETE_VIEW, GET_MARKERS, GET_VIEW, GET_VIEWS, POST_MARKERS, PUT_VIEW};
 use super::parameters::Parameters;
-use super::query::{answered, body_of, is_json};
+use super::query::answered;
 use crate::api::answers::tags::{CACHING, Tables};
 use crate::label::Label;
 use crate::query::{self, ChangeKind, Changes, Engine, QueryError, Question, Steps, least_step, of_whole_hours};

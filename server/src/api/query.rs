@@ -8,33 +8,26 @@ use super::openapi::operation::{
 };
 use super::openapi::parameter::{CRITERIA, MATCH, VIEW};
 use super::parameters::Parameters;
-use crate::api::answers::body::body;
-use crate::api::answers::tags::{CACHING, DAMAGED, Tables};
+use crate::api::answers::respond::{attachment, json_of, json_of_unit, marked, rendered};
+use crate::api::answers::tags::Tables;
+use crate::api::bodies::asked::{body_of, is_json};
 use crate::label::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
-    self, By, Chart, Engine, Facets, Grid, Limits, MAX_STEPS, QueryError, Question, Reservation, Steps, least_step,
-    of_whole_hours,
+    self, By, Chart, Engine, Facets, Grid, Limits, MAX_STEPS, QueryError, Question, Steps, least_step, of_whole_hours,
 };
-use crate::render::{self, Answer, RenderError, Writer};
+use crate::render;
 use crate::store::Snapshot;
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Path, RawQuery};
-use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery};
+use axum::http::Request;
+use axum::response::Response;
 use axum::routing::{get, post};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Most damaged files that an answer names.
-const MAX_DAMAGED: usize = 100;
 
 /// Longest body of an SQL request, in bytes: the longest statement with every byte escaped.
 const MAX_SQL_BYTES: usize = 512 << 10;
-
-/// An SQL request's body must have come within this time.
-const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Routes of everything that reads, of a store whose queries may take so much memory, and `others` that ask as they do.
 pub(super) fn router(memory_bytes: usize, others: Router<AppState>) -> Router<AppState> {
@@ -85,98 +78,6 @@ impl From<QueryError> for ApiError {
             _ => api,
         }
     }
-}
-
-fn json(body: Body) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "application/json"),
-        (header::CACHE_CONTROL, CACHING),
-    ];
-    (headers, body).into_response()
-}
-
-/// An answer from tables whose damaged files were left out says so: in a header, and JSON with their names.
-fn json_of(tables: &Snapshot, answer: Answer) -> Result<Response, ApiError> {
-    json_of_unit(tables, (answer, None))
-}
-
-/// The same of an answer that says which of several units it is of.
-fn json_of_unit(tables: &Snapshot, (answer, choice): (Answer, Option<String>)) -> Result<Response, ApiError> {
-    let mut left_out = tables.left_out();
-    if left_out.is_empty() && choice.is_none() {
-        return Ok(json(body(answer)));
-    }
-    // Every answer is an object with fields: these are put before them, whoever has written them.
-    let mut head = String::from("{");
-    if !left_out.is_empty() {
-        left_out.truncate(MAX_DAMAGED);
-        let names = serde_json::to_string(&left_out).map_err(ApiError::internal)?;
-        head.push_str(&format!("\"damaged_files\":{names},"));
-    }
-    if let Some(words) = &choice {
-        let words = serde_json::to_string(words).map_err(ApiError::internal)?;
-        head.push_str(&format!("\"unit_choice\":{words},"));
-    }
-    Ok(marked(tables, choice, json(body(answer.with_head(head.into_bytes())))))
-}
-
-/// The headers of an answer from which damaged files were left out (how many), and of one of several units (in words).
-fn marked(tables: &Snapshot, choice: Option<String>, mut response: Response) -> Response {
-    if let Some(words) = choice.and_then(|words| HeaderValue::from_bytes(words.as_bytes()).ok()) {
-        response.headers_mut().insert("stakeout-unit-choice", words);
-    }
-    let count = tables.left_out().len();
-    if count > 0 {
-        response.headers_mut().insert(DAMAGED, HeaderValue::from(count));
-    }
-    response
-}
-
-/// A file to be saved under a name that says what it holds.
-fn attachment(
-    answer: Answer,
-    content_type: &'static str,
-    name: &str,
-    question: &Question,
-    extension: &str,
-) -> Response {
-    let time = |ns: i64| {
-        chrono::DateTime::from_timestamp_nanos(ns)
-            .format("%Y%m%dT%H%M%SZ")
-            .to_string()
-    };
-    let window = question.window;
-    // A type may have what a header or a file's name must not.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let profile = question.profile.replace(|c| !is_plain(c), "_");
-    let disposition = format!(
-        "attachment; filename=\"stakeout-{name}-{}-{}-{}.{extension}\"",
-        profile,
-        time(window.from_ns),
-        time(window.until_ns)
-    );
-    let headers = [
-        (header::CONTENT_TYPE, content_type.to_owned()),
-        (header::CONTENT_DISPOSITION, disposition),
-        (header::CACHE_CONTROL, CACHING.to_owned()),
-    ];
-    (headers, body(answer)).into_response()
-}
-
-/// Rendering large answers is work too, apart from the threads that serve requests, and a part of the query: it is
-/// done in the query's turn, and on the account of queries.
-async fn rendered(
-    tables: &Snapshot,
-    work: impl FnOnce(&mut Writer) -> Result<(), RenderError> + Send + 'static,
-) -> Result<Answer, QueryError> {
-    let mut to = Writer::new(Reservation::new(tables, "answers as they are written"));
-    let written = tokio::task::spawn_blocking(move || {
-        let done = work(&mut to);
-        to.finish(done)
-    });
-    written
-        .await
-        .map_err(|error| QueryError::internal("write the answer", error))?
 }
 
 /// Answers a question of these tables on the threads of questions, in its turn.
@@ -543,20 +444,6 @@ async fn top(
     json_of_unit(&tables, (answer, choice))
 }
 
-/// A page of another site can send any text without being asked, but not JSON.
-pub(super) fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or("").trim();
-    if kind.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
-    let kind: String = kind.chars().take(80).collect();
-    Err(
-        ApiError::new(Code::UnsupportedMediaType, format!("the content type is {kind:?}"))
-            .hint("send JSON, with `Content-Type: application/json`"),
-    )
-}
-
 async fn sql(
     Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
@@ -581,26 +468,4 @@ async fn sql(
     })
     .await?;
     json_of(&tables, answer)
-}
-
-/// The body of a request that may have so many bytes, as its route has it.
-pub(super) async fn body_of(asked: Request<Body>, most: usize) -> Result<Bytes, ApiError> {
-    let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(asked, &()))
-        .await
-        .map_err(|_| {
-            ApiError::new(
-                Code::BadParameter,
-                format!("the body did not come within {} s", BODY_TIMEOUT.as_secs()),
-            )
-            .status(StatusCode::REQUEST_TIMEOUT)
-            .hint("send it at once")
-        })?;
-    body.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
-            Code::TooLarge,
-            format!("the body has more than {most} bytes, the most that such a request may have"),
-        )
-        .hint("shorten it"),
-        _ => ApiError::new(Code::BadParameter, format!("the body cannot be read: {rejection}")).hint("send it again"),
-    })
 }

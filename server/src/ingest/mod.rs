@@ -12,8 +12,10 @@ mod forms;
 mod rows;
 mod wire;
 
-pub use admission::admit::{Form, Ingest, IngestConfig, Outcome};
+pub use admission::admit::{Form, Ingest};
+pub use admission::config::IngestConfig;
 pub use admission::decompress::{Decompressor, Encoding};
+pub use admission::outcome::Outcome;
 pub use error::IngestError;
 pub use forms::json::json_to_otlp;
 pub use forms::pprof::{About, pprof_to_otlp};

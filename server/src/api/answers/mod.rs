@@ -6,4 +6,5 @@
 pub(crate) mod accepts;
 pub(crate) mod body;
 pub(crate) mod compress;
+pub(crate) mod respond;
 pub(crate) mod tags;

@@ -462,7 +462,8 @@ mod tests {
 
     #[test]
     fn the_limits_are_documented() {
-        use crate::api::{agents, assets, serve, unread};
+        use crate::api::bodies::unread;
+        use crate::api::{agents, assets, serve};
         crate::documented(&[
             ("STRANGER_BODY_BYTES", STRANGER_BODY_BYTES as u64),
             ("STRANGER_BODY_SECONDS", STRANGER_BODY_SECONDS),

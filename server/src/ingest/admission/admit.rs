@@ -1,7 +1,9 @@
 //! Takes a request in: how much at once, exactly once, and the answer when it is on the disk.
 
+use crate::ingest::admission::config::IngestConfig;
 use crate::ingest::admission::decode_queue::DecodeQueue;
 use crate::ingest::admission::decompress::{Decompressor, Encoding, said_bytes};
+use crate::ingest::admission::outcome::Outcome;
 use crate::ingest::error::IngestError;
 use crate::ingest::forms::json::json_to_otlp;
 use crate::ingest::forms::pprof::{About, pprof_to_otlp};
@@ -10,7 +12,6 @@ use crate::ingest::rows::convert::{Converted, Part, convert};
 use crate::ingest::rows::senders::Senders;
 use crate::ingest::rows::window::TimeWindow;
 use crate::ingest::wire::message;
-use crate::memory::Shares;
 use crate::store::{Ack, BatchId, Owner, Sender, Store, StoreError, Ticket};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -22,15 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How far ahead of the server's clock a sample may be.
 const MAX_FUTURE: Duration = Duration::from_secs(24 * 3600);
 
-/// A machine without a battery for its clock has the right time only some time after its start: until then samples
-/// that seem to be ahead are asked to come again, and left out only after that.
-const CLOCK_WAIT: Duration = Duration::from_secs(600);
-
 /// How long a request waits for room for its body, for its turn to be decoded, and for room for its rows.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-
-/// Bytes of what an answer says was left out, about.
-const MOST_MESSAGE: usize = 2_000;
 
 /// Bodies are counted in pieces of this many bytes.
 const PIECE_BYTES: usize = 1024;
@@ -44,51 +38,6 @@ pub enum Form {
     Json,
     /// pprof, and what its client says beside it.
     Pprof(About),
-}
-
-/// Sizes that ingest never goes beyond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IngestConfig {
-    /// A body as it comes.
-    pub max_body_bytes: usize,
-    /// A body after decompression.
-    pub max_plain_bytes: usize,
-    /// A decoded message in memory.
-    pub max_decoded_bytes: usize,
-    /// All bodies that are being received.
-    pub max_receiving_bytes: usize,
-    /// Requests decoded at the same time.
-    pub max_decoding: usize,
-    /// For how long since the start nothing is left out for being ahead of the clock.
-    pub clock_wait: Duration,
-}
-
-impl IngestConfig {
-    /// Requests that this machine decodes at the same time.
-    pub fn decoding() -> usize {
-        std::thread::available_parallelism()
-            .map_or(2, |cores| cores.get())
-            .min(4)
-    }
-
-    /// The usual sizes, or smaller ones where memory is short.
-    pub fn within(shares: &Shares) -> Self {
-        let most = |share: u64, most: usize| usize::try_from(share).unwrap_or(usize::MAX).min(most);
-        Self {
-            max_body_bytes: most(shares.receiving, 32 << 20),
-            max_plain_bytes: most(shares.plain, 64 << 20),
-            max_decoded_bytes: most(shares.decoded, 512 << 20),
-            max_receiving_bytes: most(shares.receiving, 256 << 20),
-            max_decoding: Self::decoding(),
-            clock_wait: CLOCK_WAIT,
-        }
-    }
-}
-
-impl Default for IngestConfig {
-    fn default() -> Self {
-        Self::within(&Shares::of(8 << 30, Self::decoding()))
-    }
 }
 
 /// Counters since the start.
@@ -106,58 +55,6 @@ pub(crate) struct IngestCounters {
     pub(crate) requests_invalid: AtomicU64,
     /// Requests that were asked to come again.
     pub(crate) requests_busy: AtomicU64,
-}
-
-/// What became of a request that was taken in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// Samples that were stored now; those of duplicates are not.
-    pub samples: i64,
-    /// Batches that had been stored, or were pending, before.
-    pub duplicates: usize,
-    /// Profiles of which samples were left out.
-    pub rejected_profiles: i64,
-    /// Samples that were left out, in those profiles.
-    pub rejected_samples: u64,
-    /// Says what was left out and why; empty when nothing was.
-    pub message: String,
-}
-
-impl Outcome {
-    /// A batch whose number was stored with other samples.
-    fn leave_out(&mut self, samples: i64, id: Option<BatchId>) {
-        let (instance, number) = id.map_or_else(Default::default, |id| (id.instance, id.number));
-        tracing::warn!(
-            instance,
-            number,
-            samples,
-            "left out: the same batch came before with other samples; a collector must not split batches"
-        );
-        self.rejected_profiles += 1;
-        self.rejected_samples += u64::try_from(samples).unwrap_or_default();
-        if !self.message.is_empty() {
-            self.message.push_str("; ");
-        }
-        self.message.push_str(&format!(
-            "{samples} samples are left out: batch {number} of instance {instance} came before with other samples; a collector \
-             on the way must not split batches"
-        ));
-    }
-}
-
-impl Outcome {
-    /// A batch that will never be taken, among others.
-    fn refuse(&mut self, samples: i64, why: &StoreError) {
-        self.rejected_profiles += 1;
-        self.rejected_samples += u64::try_from(samples).unwrap_or_default();
-        if self.message.len() > MOST_MESSAGE {
-            return;
-        }
-        if !self.message.is_empty() {
-            self.message.push_str("; ");
-        }
-        self.message.push_str(&format!("{samples} samples are left out: {why}"));
-    }
 }
 
 /// See the module.
@@ -512,160 +409,5 @@ impl Admitted {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{StoreConfig, Table};
-    use arrow::array::AsArray;
-    use arrow::datatypes::Int64Type;
-    use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
-    use opentelemetry_proto::tonic::profiles::v1development as otlp;
-    use prost::Message;
-
-    /// Commits only when the test says so.
-    async fn open(dir: &std::path::Path) -> Arc<Store> {
-        let config = StoreConfig {
-            commit_interval: Duration::from_secs(3600),
-            maintenance_interval: Duration::from_secs(3600),
-            min_free_bytes: 0,
-            ..StoreConfig::new(dir)
-        };
-        Store::open(config).await.unwrap()
-    }
-
-    /// Two samples of the stack `main`.
-    fn wire() -> Vec<u8> {
-        let dictionary = otlp::ProfilesDictionary {
-            string_table: vec![String::new(), "main".to_owned()],
-            function_table: vec![
-                otlp::Function::default(),
-                otlp::Function {
-                    name_strindex: 1,
-                    ..Default::default()
-                },
-            ],
-            location_table: vec![
-                otlp::Location::default(),
-                otlp::Location {
-                    lines: vec![otlp::Line {
-                        function_index: 1,
-                        ..Default::default()
-                    }],
-                    ..Default::default()
-                },
-            ],
-            stack_table: vec![
-                otlp::Stack::default(),
-                otlp::Stack {
-                    location_indices: vec![1],
-                },
-            ],
-            ..Default::default()
-        };
-        let sample = otlp::Sample {
-            stack_index: 1,
-            ..Default::default()
-        };
-        let scope = otlp::ScopeProfiles {
-            profiles: vec![otlp::Profile {
-                samples: vec![sample; 2],
-                ..Default::default()
-            }],
-            ..Default::default()
-        };
-        let resource = otlp::ResourceProfiles {
-            scope_profiles: vec![scope],
-            ..Default::default()
-        };
-        ExportProfilesServiceRequest {
-            resource_profiles: vec![resource],
-            dictionary: Some(dictionary),
-        }
-        .encode_to_vec()
-    }
-
-    fn arrival(wire: &[u8], number: i64) -> Arrival<'_> {
-        Arrival {
-            request: message::read(wire, 1 << 20).unwrap(),
-            id: Some(BatchId {
-                instance: "b5f1d2ee-0f6c-4ab4-a6c4-0d7f3c6a1f0e".to_owned(),
-                number,
-            }),
-            sender: Sender::default(),
-            window: TimeWindow {
-                earliest_ns: 0,
-                latest_ns: i64::MAX,
-                now_ns: 1_800_000_000_000_000_000 + number,
-            },
-            senders: Box::leak(Box::default()),
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_name_that_is_no_text_is_refused_where_a_sample_has_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = open(dir.path()).await;
-        let mut wire = wire();
-        let at = wire.windows(4).position(|bytes| bytes == b"main").unwrap();
-        wire[at + 1] = 0xff;
-        let error = arrival(&wire, 1).convert(&store).unwrap_err();
-        assert!(error.to_string().contains("text is not UTF-8"), "{error}");
-        store.close().await;
-    }
-
-    async fn acks(store: &Store, admitted: Admitted) -> Vec<Result<Ack, StoreError>> {
-        let (answers, _) = tokio::join!(
-            futures::future::join_all(admitted.parts.into_iter().map(|(ticket, ..)| store.acknowledge(ticket))),
-            store.flush()
-        );
-        answers
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = open(dir.path()).await;
-        let wire = wire();
-        let brings = |converted: &Converted, table: Table| converted.parts[0].rows.tables[table.index()].len();
-
-        let first = arrival(&wire, 1);
-        let (converted, epoch) = first.convert(&store).unwrap();
-        assert_eq!(brings(&converted, Table::Stacks), 1);
-        let first = first.admit(&store, converted, epoch).unwrap();
-
-        // The second has only samples, since the first brings the rest; whose commit fails before the second is
-        // admitted.
-        let second = arrival(&wire, 2);
-        let (converted, epoch) = second.convert(&store).unwrap();
-        for table in [Table::Series, Table::Processes, Table::Stacks, Table::Frames] {
-            assert_eq!(brings(&converted, table), 0, "{}", table.name());
-        }
-        // A folder in the way of the next version: the commit cannot be written.
-        let version = dir.path().join("samples/_delta_log").join(format!("{:020}.json", 1));
-        std::fs::create_dir(&version).unwrap();
-        assert!(acks(&store, first).await.iter().all(Result::is_err));
-        std::fs::remove_dir(&version).unwrap();
-        let second = second.admit(&store, converted, epoch).unwrap();
-        assert_eq!(second.parts.len(), 1);
-        assert!(matches!(acks(&store, second).await[..], [Ok(Ack::Stored)]));
-
-        // The sender repeats the first, which relies on the second now.
-        let first = arrival(&wire, 1);
-        let (converted, epoch) = first.convert(&store).unwrap();
-        assert_eq!(brings(&converted, Table::Stacks), 0);
-        let first = first.admit(&store, converted, epoch).unwrap();
-        assert!(matches!(acks(&store, first).await[..], [Ok(Ack::Stored)]));
-        let whole = "SELECT count(*) FROM samples JOIN series USING (series_id) JOIN processes USING (process_id) \
-             JOIN stacks USING (stack_id) JOIN frames ON frames[1] = frame_id WHERE function = 'main'";
-        let rows = store
-            .snapshot()
-            .session()
-            .sql(whole)
-            .await
-            .unwrap()
-            .collect()
-            .await
-            .unwrap();
-        assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 4);
-        store.close().await;
-    }
-}
+#[path = "admit_tests.rs"]
+mod tests;

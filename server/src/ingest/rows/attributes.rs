@@ -1,7 +1,7 @@
 //! The attributes that Stakeout knows, on a resource, a sample, a mapping or a location.
 
 use crate::ingest::error::IngestError;
-use crate::ingest::wire::message::Value;
+use crate::ingest::wire::attribute::Value;
 
 /// What an attribute says. Times are nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,8 +4,9 @@ use crate::ingest::error::IngestError;
 use crate::ingest::rows::attributes::{self, Attribute};
 use crate::ingest::rows::text::push_text;
 use crate::ingest::wire::allocation::Room;
-use crate::ingest::wire::message::{KeyValue, Location, Mapping, Tables};
+use crate::ingest::wire::attribute::KeyValue;
 use crate::ingest::wire::protobuf::text;
+use crate::ingest::wire::tables::{Location, Mapping, Tables};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -5,7 +5,7 @@
 
 use crate::ingest::rows::builder::Labels;
 use crate::ingest::rows::text::push_text;
-use crate::ingest::wire::message::Value;
+use crate::ingest::wire::attribute::Value;
 use crate::label::SERIES_LABELS;
 use foldhash::fast::RandomState;
 use std::borrow::Cow;

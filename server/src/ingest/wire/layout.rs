@@ -7,8 +7,9 @@
 //! most requests the first sample is enough.
 
 use crate::ingest::error::IngestError;
-use crate::ingest::wire::message::{Layout, Request, Tables};
+use crate::ingest::wire::message::{Layout, Request};
 use crate::ingest::wire::protobuf::{Fault, Field, Fields};
+use crate::ingest::wire::tables::Tables;
 use std::collections::HashSet;
 
 /// Attributes of mappings and locations: no sample has them.

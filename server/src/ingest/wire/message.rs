@@ -8,8 +8,9 @@
 
 use crate::ingest::error::IngestError;
 use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::attribute::{KeyValue, Value, resource_attribute};
 use crate::ingest::wire::protobuf::{Fault, Field, Fields, OLDER, text, varint};
-use std::ops::Range;
+use crate::ingest::wire::tables::{Span, Tables};
 
 /// A request.
 #[derive(Debug)]
@@ -20,6 +21,16 @@ pub struct Request<'a> {
     pub(crate) room: Room,
 }
 
+/// Versions whose samples have the same fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Layout {
+    /// 1.8 and 1.9.
+    Older,
+    /// 1.10 and later.
+    #[default]
+    Newer,
+}
+
 /// Profiles of one origin.
 #[derive(Debug, Default)]
 pub(crate) struct Resource<'a> {
@@ -27,32 +38,6 @@ pub(crate) struct Resource<'a> {
     /// Those of scopes, one after another.
     pub(crate) scope_attributes: Vec<KeyValue<'a>>,
     pub(crate) profiles: Vec<Profile<'a>>,
-}
-
-/// A key that is given as text, or by its index where the text is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct KeyValue<'a> {
-    /// As it stands in the body.
-    pub(crate) key: &'a [u8],
-    pub(crate) key_strindex: i32,
-    pub(crate) value: Value<'a>,
-}
-
-/// The values that a label or a count can have.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) enum Value<'a> {
-    Text(&'a str),
-    /// A text that is not UTF-8.
-    NotText,
-    TextIndex(i32),
-    Bool(bool),
-    Int(i64),
-    Real(f64),
-    /// A list, by its first text; empty where there is none.
-    List(&'a str),
-    /// Absent, bytes, or a list of pairs.
-    #[default]
-    Other,
 }
 
 /// What a profile's numbers are: indices of strings.
@@ -173,138 +158,6 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// Entries of one table that belong to an entry of another.
-pub(crate) type Span = Range<u32>;
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Mapping {
-    pub(crate) file: i32,
-    pub(crate) attributes: Span,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Location {
-    pub(crate) mapping: i32,
-    pub(crate) address: u64,
-    pub(crate) lines: Span,
-    pub(crate) attributes: Span,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Line {
-    pub(crate) function: i32,
-    pub(crate) line: i64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Function {
-    pub(crate) name: i32,
-    pub(crate) system_name: i32,
-    pub(crate) file: i32,
-    pub(crate) start_line: i64,
-}
-
-/// The dictionary.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Tables<'a> {
-    /// As they stand in the body: whether one is text is looked at where it is asked for. Most are names of functions
-    /// that the store has, of which nothing but a hash is needed.
-    pub(crate) strings: Vec<&'a [u8]>,
-    pub(crate) mappings: Vec<Mapping>,
-    pub(crate) locations: Vec<Location>,
-    pub(crate) lines: Vec<Line>,
-    pub(crate) functions: Vec<Function>,
-    pub(crate) attributes: Vec<KeyValue<'a>>,
-    /// As they stand in the body: of most, nothing but their locations' order counts, and that once.
-    pub(crate) stacks: Vec<Stack<'a>>,
-    /// Attributes of mappings and locations.
-    pub(crate) indices: Vec<i32>,
-}
-
-/// A stack's message, of which [`read`] has checked that it can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Stack<'a>(&'a [u8]);
-
-impl<'a> Stack<'a> {
-    /// Makes `to` the indices of its first locations, leaf first, at most so many. As [`Stack::locations`], in less
-    /// time: of each sample's cost a good part is this.
-    pub(crate) fn unpack(self, most: usize, to: &mut Vec<i32>) {
-        to.clear();
-        let mut fields = Fields { wire: self.0 };
-        while let Ok(Some((number, field))) = fields.next() {
-            match (number, field) {
-                (1, Field::Bytes(packed)) => unpack(packed, most, to),
-                (1, Field::Varint(index)) if to.len() < most => to.push(index as i32),
-                _ => {}
-            }
-        }
-    }
-
-    /// Indices of its locations, leaf first.
-    pub(crate) fn locations(self) -> Locations<'a> {
-        Locations {
-            fields: Fields { wire: self.0 },
-            packed: &[],
-        }
-    }
-}
-
-/// Adds packed integers that can be read, until there are so many.
-fn unpack(mut packed: &[u8], most: usize, to: &mut Vec<i32>) {
-    to.reserve(packed.len().min(most.saturating_sub(to.len())));
-    while to.len() < most && !packed.is_empty() {
-        // Most indices have two bytes, and so most likely have the next four: the upper bit of each first byte says
-        // that a second one follows.
-        if let Some((word, rest)) = packed.split_first_chunk()
-            && to.len() + 4 <= most
-        {
-            let word = u64::from_le_bytes(*word);
-            if word & 0x8080_8080_8080_8080 == 0x0080_0080_0080_0080 {
-                let four = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
-                to.extend([0, 16, 32, 48].map(|at| i32::from((four >> at) as u16)));
-                packed = rest;
-                continue;
-            }
-        }
-        let Ok(index) = varint(&mut packed) else { return };
-        to.push(index as i32);
-    }
-}
-
-/// See [`Stack::locations`].
-pub(crate) struct Locations<'a> {
-    fields: Fields<'a>,
-    packed: &'a [u8],
-}
-
-impl Iterator for Locations<'_> {
-    type Item = i32;
-
-    #[inline]
-    fn next(&mut self) -> Option<i32> {
-        loop {
-            if !self.packed.is_empty() {
-                return varint(&mut self.packed).ok().map(|index| index as i32);
-            }
-            match self.fields.next().ok()?? {
-                (1, Field::Bytes(packed)) => self.packed = packed,
-                (1, Field::Varint(index)) => return Some(index as i32),
-                _ => {}
-            }
-        }
-    }
-}
-
-impl Tables<'_> {
-    pub(crate) fn indices(&self, span: &Span) -> &[i32] {
-        &self.indices[span.start as usize..span.end as usize]
-    }
-
-    pub(crate) fn lines(&self, span: &Span) -> &[Line] {
-        &self.lines[span.start as usize..span.end as usize]
-    }
-}
-
 /// A message's most bytes, as protobuf says: what it has of anything can be counted in 32 bits.
 const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
 
@@ -336,9 +189,6 @@ pub fn read(wire: &[u8], limit: usize) -> Result<Request<'_>, IngestError> {
         room,
     })
 }
-
-/// A dictionary mostly has as many names, functions and locations each as it has this many bytes, or fewer.
-const BYTES_OF_ENTRY: usize = 96;
 
 fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> {
     let mut resource = Resource::default();
@@ -387,82 +237,6 @@ fn scope<'a>(wire: &'a [u8], attributes: &mut Vec<KeyValue<'a>>, room: &mut Room
         }
     }
     Ok(())
-}
-
-fn resource_attribute(wire: &[u8]) -> Result<KeyValue<'_>, Fault> {
-    let mut attribute = KeyValue::default();
-    let mut fields = Fields { wire };
-    while let Some((number, field)) = fields.next()? {
-        match number {
-            1 => attribute.key = field.message()?,
-            2 => attribute.value = value(field.message()?, attribute.value)?,
-            3 => attribute.key_strindex = field.int()? as i32,
-            _ => {}
-        }
-    }
-    Ok(attribute)
-}
-
-fn table_attribute(wire: &[u8]) -> Result<KeyValue<'_>, Fault> {
-    let mut attribute = KeyValue::default();
-    let mut fields = Fields { wire };
-    while let Some((number, field)) = fields.next()? {
-        match (number, field) {
-            // A key as text.
-            (1, Field::Bytes(_)) => return Err(OLDER),
-            (1, field) => attribute.key_strindex = field.int()? as i32,
-            (2, field) => attribute.value = value(field.message()?, attribute.value)?,
-            _ => {}
-        }
-    }
-    Ok(attribute)
-}
-
-fn value<'a>(wire: &'a [u8], before: Value<'a>) -> Result<Value<'a>, Fault> {
-    let mut value = before;
-    let mut fields = Fields { wire };
-    while let Some((number, field)) = fields.next()? {
-        value = match number {
-            // The last counts.
-            1 => text(field.message()?).map_or(Value::NotText, Value::Text),
-            2 => Value::Bool(field.int()? != 0),
-            3 => Value::Int(field.int()? as i64),
-            4 => Value::Real(f64::from_bits(field.fixed()?)),
-            5 => match (value, first_text(field.message()?)?) {
-                // The second part of a list that comes in two.
-                (Value::List(first), _) if !first.is_empty() => value,
-                (_, first) => Value::List(first),
-            },
-            // A list of pairs, or bytes.
-            6 | 7 => field.message().map(|_| Value::Other)?,
-            8 => Value::TextIndex(field.int()? as i32),
-            _ => continue,
-        };
-    }
-    Ok(value)
-}
-
-/// Of a list its first text that is not empty.
-fn first_text(wire: &[u8]) -> Result<&str, Fault> {
-    let mut fields = Fields { wire };
-    while let Some((number, field)) = fields.next()? {
-        let (mut of_value, mut found) = (Fields { wire: &[] }, "");
-        if number == 1 {
-            of_value.wire = field.message()?;
-        }
-        while let Some((number, field)) = of_value.next()? {
-            found = match number {
-                // The last counts.
-                1 => text(field.message()?).unwrap_or(""),
-                2..=8 => "",
-                _ => found,
-            };
-        }
-        if !found.is_empty() {
-            return Ok(found);
-        }
-    }
-    Ok("")
 }
 
 fn value_type(wire: &[u8], before: Option<ValueType>) -> Result<Option<ValueType>, Fault> {
@@ -583,149 +357,6 @@ impl<'a> Sample<'a> {
 /// Samples of one request that only two layouts explain.
 const MIXED: Fault = Fault::Layout("its samples are of 1.8 or 1.9 in part and of 1.10 or later in part");
 
-impl<'a> Tables<'a> {
-    fn read(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
-        self.reserve(wire, room)?;
-        let mut fields = Fields { wire };
-        while let Some((number, field)) = fields.next()? {
-            match number {
-                1 => self.read_mapping(field.message()?, room)?,
-                2 => self.read_location(field.message()?, room)?,
-                3 => room.push(&mut self.functions, function(field.message()?)?)?,
-                5 => room.push(&mut self.strings, field.message()?)?,
-                6 => room.push(&mut self.attributes, table_attribute(field.message()?)?)?,
-                7 => self.read_stack(field.message()?, room)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Room for as many entries as dictionaries of such a length mostly have; where there are more, tables grow.
-    fn reserve(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
-        let entries = wire.len() / BYTES_OF_ENTRY;
-        room.reserve(&mut self.locations, entries)?;
-        // A location mostly has one line and one attribute, which is its frame's type.
-        room.reserve(&mut self.lines, entries)?;
-        room.reserve(&mut self.indices, entries)?;
-        room.reserve(&mut self.functions, entries)?;
-        room.reserve(&mut self.strings, entries)?;
-        room.reserve(&mut self.stacks, entries / 2)
-    }
-
-    fn read_mapping(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
-        let mut mapping = Mapping::default();
-        let begin = self.indices.len();
-        let mut fields = Fields { wire };
-        while let Some((number, field)) = fields.next()? {
-            match number {
-                4 => mapping.file = field.int()? as i32,
-                5 => room.push_ints(&mut self.indices, field)?,
-                _ => {}
-            }
-        }
-        mapping.attributes = begin as u32..self.indices.len() as u32;
-        room.push(&mut self.mappings, mapping)
-    }
-
-    fn read_location(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
-        let mut location = Location::default();
-        let (first_line, first_index) = (self.lines.len(), self.indices.len());
-        // As most stand there: a mapping, a line, and an attribute, which is the frame's type. What a look at each
-        // field would say, in less time.
-        if let [0x08, mapping, 0x1a, length, of_line @ .., 0x22, 1, attribute] = wire
-            && (*mapping | *length | *attribute) < 0x80
-            && of_line.len() == usize::from(*length)
-        {
-            room.push(&mut self.lines, line(of_line)?)?;
-            room.push(&mut self.indices, i32::from(*attribute))?;
-            location.mapping = i32::from(*mapping);
-            location.lines = first_line as u32..first_line as u32 + 1;
-            location.attributes = first_index as u32..first_index as u32 + 1;
-            return room.push(&mut self.locations, location);
-        }
-        let mut fields = Fields { wire };
-        while let Some((number, field)) = fields.next()? {
-            match number {
-                1 => location.mapping = field.int()? as i32,
-                2 => location.address = field.int()?,
-                3 => room.push(&mut self.lines, line(field.message()?)?)?,
-                4 => room.push_ints(&mut self.indices, field)?,
-                5 => return Err(OLDER),
-                _ => {}
-            }
-        }
-        location.lines = first_line as u32..self.lines.len() as u32;
-        location.attributes = first_index as u32..self.indices.len() as u32;
-        room.push(&mut self.locations, location)
-    }
-
-    fn read_stack(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
-        let mut fields = Fields { wire };
-        while let Some((number, field)) = fields.next()? {
-            match number {
-                1 => field.check_ints()?,
-                // A unit of an attribute's key, which had this number.
-                2 => return Err(OLDER),
-                _ => {}
-            }
-        }
-        room.push(&mut self.stacks, Stack(wire))
-    }
-}
-
-fn line(wire: &[u8]) -> Result<Line, Fault> {
-    let mut line = Line::default();
-    if let Some(function) = two_bytes(wire) {
-        return Ok(Line { function, ..line });
-    }
-    let mut fields = Fields { wire };
-    while let Some((number, field)) = fields.next()? {
-        match number {
-            1 => line.function = field.int()? as i32,
-            2 => line.line = field.int()? as i64,
-            _ => {}
-        }
-    }
-    Ok(line)
-}
-
-/// The first field where it has two bytes and is all that there is, as in most messages of tables.
-fn two_bytes(wire: &[u8]) -> Option<i32> {
-    match *wire {
-        [0x08, low, high] if low >= 0x80 && high < 0x80 => Some(i32::from(low & 0x7f) | i32::from(high) << 7),
-        _ => None,
-    }
-}
-
-fn function(wire: &[u8]) -> Result<Function, Fault> {
-    let mut function = Function::default();
-    if let Some(name) = two_bytes(wire) {
-        return Ok(Function { name, ..function });
-    }
-    let mut fields = Fields { wire };
-    while let Some((number, field)) = fields.next()? {
-        match number {
-            1 => function.name = field.int()? as i32,
-            2 => function.system_name = field.int()? as i32,
-            3 => function.file = field.int()? as i32,
-            4 => function.start_line = field.int()? as i64,
-            _ => {}
-        }
-    }
-    Ok(function)
-}
-
 #[cfg(test)]
 #[path = "message_tests.rs"]
 mod tests;
-
-/// Versions whose samples have the same fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Layout {
-    /// 1.8 and 1.9.
-    Older,
-    /// 1.10 and later.
-    #[default]
-    Newer,
-}

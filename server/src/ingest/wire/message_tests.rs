@@ -1,6 +1,7 @@
 //! The same as prost reads, from requests of every shape; errors for what is broken.
 
 use super::*;
+use crate::ingest::wire::tables::Stack;
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as ProstValue;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue as ProstKeyValue};

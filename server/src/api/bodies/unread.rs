@@ -17,16 +17,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// Of a body whose sender was let in: twice what one may have.
-pub(super) const UNREAD_BYTES: usize = 64 << 20;
-pub(super) const UNREAD_SECONDS: u64 = 60;
+pub(in crate::api) const UNREAD_BYTES: usize = 64 << 20;
+pub(in crate::api) const UNREAD_SECONDS: u64 = 60;
 
 /// Of a body whose sender was not: most batches of profiles have less.
-pub(super) const STRANGER_UNREAD_BYTES: usize = 4 << 20;
-pub(super) const STRANGER_UNREAD_SECONDS: u64 = 10;
+pub(in crate::api) const STRANGER_UNREAD_BYTES: usize = 4 << 20;
+pub(in crate::api) const STRANGER_UNREAD_SECONDS: u64 = 10;
 
 /// Answers a request, and reads what nobody wanted of it where it is refused. `is_strangers`: nobody was asked who he
 /// is.
-pub(super) async fn read_rest<F: Future<Output = Response>>(
+pub(in crate::api) async fn read_rest<F: Future<Output = Response>>(
     request: Request,
     is_strangers: bool,
     answer: impl FnOnce(Request) -> F,
