@@ -7,7 +7,7 @@ import { count } from "./format.ts";
 
 /** How much of one text is shown at once, in letters; of one that is told beside it, such as a title. */
 export const MOST_SHOWN = 1_000;
-export const MOST_TOLD = 4_000;
+export const MOST_TOLD = 2_000;
 
 /** What nothing has to be done to: most texts. */
 const USUAL = /^[\n -~]*$/;

@@ -50,7 +50,7 @@ const MOST_OFFERS = 16;
 
 /** CPUs as buttons: where what is looked for was, most first, else all. */
 export function Offers() {
-  const values = useValues("cpu");
+  const values = useValues("cpu", "");
   const found = hitCpus.data.value?.series ?? [];
   const offers =
     found.length > 0
