@@ -14,14 +14,20 @@ export interface Frame {
   line?: number;
 }
 
+export type Labels = Readonly<Record<string, string | number>>;
+
 export interface Batch {
   service: string;
   version?: string;
   /** When the samples were taken, Unix milliseconds; those of one stack follow each other by a millisecond. */
   at: number;
   frames: readonly Frame[];
-  /** Indices of frames, leaf first, and how many samples. */
-  stacks: readonly { frames: ArrayLike<number>; samples: number }[];
+  /** Indices of frames, leaf first, how many samples, and whose they are, by the names of OTLP's attributes. */
+  stacks: readonly { frames: ArrayLike<number>; samples: number; labels?: Labels }[];
+  /** The node that sends. */
+  host?: string;
+  /** Of all samples. */
+  labels?: Labels;
 }
 
 /**
@@ -112,7 +118,15 @@ class Table {
 }
 
 /** The body of `POST /v1development/profiles`. */
-export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint8Array {
+export function otlp({
+  service,
+  version = "",
+  at,
+  frames,
+  stacks,
+  host = "synthetic",
+  labels = {},
+}: Batch): Uint8Array {
   const [strings, modules, kinds, builds] = [new Table(), new Table(), new Table(), new Table()];
   const located = frames.map(({ name, module = "", kind = "native", buildId = "", file = "", line = 0 }) => ({
     name: strings.of(name),
@@ -122,22 +136,40 @@ export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint
     line,
   }));
   const request = new Writer();
-  const attribute = (to: Writer, key: string, value: string) =>
-    to.message(1, (pair) => pair.text(1, key).message(2, (any) => any.text(1, value)));
+  const written = (value: string | number) => (any: Writer) =>
+    typeof value === "string" ? any.text(1, value) : any.number(3, value);
+  const attribute = (to: Writer, key: string, value: string | number) =>
+    to.message(1, (pair) => pair.text(1, key).message(2, written(value)));
+  // Attributes of samples stand behind those of frames, which are counted first.
+  for (const { buildId = "" } of frames) builds.of(buildId);
+  const own = new Map<string, { place: number; key: number; value: string | number }>();
+  const labelPlaces = (of: Labels) =>
+    Object.entries(of).map(([name, value]) => {
+      const id = JSON.stringify([name, value]);
+      const place = own.get(id)?.place ?? kinds.texts.length + builds.texts.length - 1 + own.size;
+      own.set(id, { place, key: strings.of(name), value });
+      return place;
+    });
   request.message(1, (resource) => {
     resource.message(1, (inner) => {
       attribute(inner, "service.name", service);
-      attribute(inner, "host.name", "synthetic");
+      attribute(inner, "host.name", host);
       if (version !== "") attribute(inner, "service.version", version);
+      for (const [name, value] of Object.entries(labels)) attribute(inner, name, value);
     });
     resource.message(2, (scope) => {
       scope.message(2, (profile) => {
         const valueType = (field: number, type: string, unit: string) =>
           profile.message(field, (inner) => inner.number(1, strings.of(type)).number(2, strings.of(unit)));
         valueType(1, "samples", "count");
-        stacks.forEach(({ samples }, i) => {
+        stacks.forEach(({ samples, labels: whose = {} }, i) => {
           const times = Array.from({ length: samples }, (_, k) => BigInt(at + (k % 1000)) * 1_000_000n);
-          profile.message(2, (sample) => sample.number(1, i + 1).fixed64(times, 5));
+          const places = labelPlaces(whose);
+          profile.message(2, (sample) => {
+            sample.number(1, i + 1);
+            if (places.length > 0) sample.packed(3, places);
+            sample.fixed64(times, 5);
+          });
         });
         valueType(5, "cpu", "nanoseconds");
         profile.number(6, PERIOD_NS);
@@ -146,7 +178,6 @@ export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint
   });
   const [type, build] = ["profile.frame.type", "process.executable.build_id.gnu"].map((key) => strings.of(key));
   // Attributes of build ids stand behind those of kinds; the first of either is none.
-  for (const { buildId = "" } of frames) builds.of(buildId);
   const attributes = [
     ...kinds.texts.map((text) => [type, text]),
     ...builds.texts.slice(1).map((text) => [build, text]),
@@ -175,9 +206,11 @@ export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint
     for (const text of strings.texts) dictionary.text(5, text);
     attributes.forEach(([key, text], i) => {
       dictionary.message(6, (pair) => {
-        if (i > 0) pair.number(1, key as number).message(2, (any) => any.text(1, text as string));
+        if (i > 0) pair.number(1, key as number).message(2, written(text as string));
       });
     });
+    for (const { key, value } of own.values())
+      dictionary.message(6, (pair) => pair.number(1, key).message(2, written(value)));
     dictionary.message(7, () => {});
     // Frames of the tables begin at 1.
     for (const { frames: path } of stacks)

@@ -1,6 +1,7 @@
 import { render } from "preact";
 import { start } from "./state/start.ts";
 import { App } from "./views/App.tsx";
+import { showPlainly } from "./views/plainly.ts";
 import "./style/base.css";
 import "./style/controls.css";
 import "./style/header.css";
@@ -15,6 +16,7 @@ import "./style/screens.css";
 import "./style/targets.css";
 import "./style/print.css";
 
+showPlainly();
 start();
 const root = document.getElementById("app");
 if (root !== null) render(<App />, root);

@@ -22,6 +22,7 @@ const ORDER = [
   "views/wheel",
   "views/lazyViews.tsx",
   "views/lazyView.tsx",
+  "views/plainly.ts",
   "views/ui",
   "state/start.ts",
   "state/live.ts",

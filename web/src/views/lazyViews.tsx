@@ -32,6 +32,7 @@ export const Heatmap = lazy(() => import("./heatmap/Heatmap.tsx").then((file) =>
 export const Timeline = lazy(() => timeline().then((file) => file.Timeline), waiting);
 export const Nodes = lazy(() => withStyles(import("./nodes/Nodes.tsx")).then((file) => file.Nodes), waiting);
 export const HelpDialog = lazy(() => panels().then((file) => file.HelpDialog));
+export const Lost = lazy(() => panels().then((file) => file.Lost), waiting);
 export const SavedDialog = lazy(() => withStyles(import("./saved/SavedDialog.tsx")).then((file) => file.SavedDialog));
 export const SourcesDialog = lazy(() => frames().then((file) => file.SourcesDialog));
 export const InstallLine = lazy(() => panels().then((file) => file.InstallLine));

@@ -46,4 +46,13 @@ describe("names in little room", () => {
     expect(fitName("libc.so.6", 8)).toBe("…bc.so.6");
     expect(fitName("perf-1234.map", 9)).toBe("…1234.map");
   });
+
+  it("shortens names of ten thousand characters by what encloses others first, and keeps the end of the rest", () => {
+    expect(fitName(`ns::outer<${"Pair<int, ".repeat(1_000)}int${">".repeat(1_000)}>::the_end(char const*)`, 20)).toBe(
+      "ns::outer::the_end",
+    );
+    expect(fitName(`${"a".repeat(10_000)}end`, 6)).toBe("…aaend");
+    expect(fitName(`${"(".repeat(10_000)}end`, 6)).toBe("…((end");
+    expect(fitName(`<${"a as ".repeat(2_000)}`, 6)).toBe("…a as ");
+  });
 });

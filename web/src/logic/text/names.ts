@@ -15,10 +15,23 @@ const CLOSURE = /(::\{[^{}]*\})+$/;
  */
 const DOTTED = /^[^.\s<[{]+\.(?!so\b|func\d|\d)(?=[^.\s]...)/;
 
+/** Of longer names, what encloses the last letters is not looked at. */
+const MOST_LOOKED_AT = 1_000;
+
+/** Without arguments and generic parameters, and without what a compiler appended. */
+export function bareName(name: string): string {
+  return withoutNested(withoutNested(name.replace(COPY_OF, ""), "(", ")"), "<", ">");
+}
+
 /** The longest form that has at most `room` characters; empty where not even three fit. */
 export function fitName(name: string, room: number): string {
   if (name.length <= room) return name;
   if (room < 3) return "";
+  if (name.length > MOST_LOOKED_AT) {
+    const bare = bareName(name);
+    if (bare.length > MOST_LOOKED_AT) return ELLIPSIS + name.slice(1 - Math.min(room, MOST_LOOKED_AT));
+    return fitName(bare, room);
+  }
   for (const shorter of shorterForms(name)) if (shorter.length <= room) return shorter;
   const last = lastForm(name);
   return ELLIPSIS + last.slice(1 - room);
@@ -66,7 +79,7 @@ function withoutNested(name: string, open: string, close: string): string {
   for (let i = 0; i < name.length; i++) {
     const c = name[i] as string;
     const arrow = c === ">" && name[i - 1] === "-";
-    if (c === open && out !== "" && !/(operator|\.)$/.test(out)) depth++;
+    if (c === open && out !== "" && !out.endsWith("operator") && !out.endsWith(".")) depth++;
     if (depth === 0) out += c;
     if (c === close && !arrow && depth > 0) depth--;
   }

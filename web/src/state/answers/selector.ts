@@ -1,6 +1,7 @@
 /**
  * What the boxes for selectors need: the values of labels, for completion, and what the server can't read. Values are
- * asked for once, however many letters are typed meanwhile; kept for a minute, at most 32 lists.
+ * asked for once, however many letters are typed meanwhile, unless there are more than the server lists at once; kept
+ * for a minute, at most 32 lists.
  */
 import { computed } from "@preact/signals";
 import { ApiError, api } from "../../api/index.ts";
@@ -13,7 +14,12 @@ import { timeline } from "./timeline.ts";
 
 const KEPT_MS = 60_000;
 const MOST_LISTS = 32;
-const lists = new Map<string, { at: number; values: Promise<string[]> }>();
+const lists = new Map<string, { at: number; values: Promise<Values> }>();
+
+interface Values {
+  values: string[];
+  complete: boolean;
+}
 
 type Completing = typeof import("../../logic/labels/completing.ts");
 let asked: Promise<Completing | null> | null = null;
@@ -57,22 +63,25 @@ export async function refusalOf(query: string, signal: AbortSignal): Promise<Api
   return null;
 }
 
-/** The values that occur in the range of the page; an empty list where the server can't say. */
-export function labelValues(label: string): Promise<string[]> {
+/** The values that have a word and occur in the range of the page; none where the server can't say. */
+function valuesWith(label: string, search: string): Promise<Values> {
   const { type, from, until } = page.peek();
-  const key = JSON.stringify([label, type, from, until]);
+  const key = JSON.stringify([label, type, from, until, search]);
   const known = lists.get(key);
   if (known !== undefined && Date.now() - known.at < KEPT_MS) return known.values;
   if (lists.size >= MOST_LISTS) lists.delete(lists.keys().next().value as string);
-  const values = api.labelValues(label, { type, from, until }).then(
-    (answer) => answer.values,
-    () => {
-      lists.delete(key);
-      return [];
-    },
-  );
+  const values = api.labelValues(label, { type, from, until, search }).catch(() => {
+    lists.delete(key);
+    return { values: [], complete: true };
+  });
   lists.set(key, { at: Date.now(), values });
   return values;
+}
+
+/** Values for a word. The server looks for it where it has more of them than it lists. */
+export async function labelValues(label: string, word: string): Promise<string[]> {
+  const all = await valuesWith(label, "");
+  return (word === "" || all.complete ? all : await valuesWith(label, word)).values;
 }
 
 /** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */

@@ -25,6 +25,8 @@ export const VIEWS = [
 
 export type View = (typeof VIEWS)[number][0];
 
+export const titleOf = (view: View) => VIEWS.find(([name]) => name === view)?.[1];
+
 /** What changes with the view: a comparison starts from the range that was looked at, and leads back to it. */
 export function changeFor(view: View) {
   const { from, until, baseFrom, baseUntil, view: old } = page.value;
@@ -129,9 +131,8 @@ function Views({ onGo }: { onGo?: () => void }) {
 
 /** The same where the bar has no room for all. */
 function ViewsMenu() {
-  const title = VIEWS.find(([name]) => name === page.value.view)?.[1];
   return (
-    <Menu label={`${title} ▾`} name="Views" class="views-menu">
+    <Menu label={`${titleOf(page.value.view)} ▾`} name="Views" class="views-menu">
       {(close) => <Views onGo={close} />}
     </Menu>
   );

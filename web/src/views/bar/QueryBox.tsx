@@ -86,7 +86,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
         ? (labels.data.value?.labels ?? [])
         : at.what === "operator"
           ? OPERATORS
-          : await labelValues(at.label);
+          : await labelValues(at.label, at.prefix);
     if (mine.signal.aborted) return;
     const list = file.suggestions(all, at.prefix, MOST);
     setPicked(-1);

@@ -16,7 +16,8 @@ import {
 import { hitPixels, type Runs } from "../../logic/flame/cells.ts";
 import { type Run, type View, viewOf } from "../../logic/flame/layout.ts";
 import type { Search } from "../../logic/flame/search.ts";
-import { fitName } from "../../logic/text/names.ts";
+import { bareName, fitName } from "../../logic/text/names.ts";
+import { isPlain, MOST_SHOWN, plainLine } from "../../logic/text/plain.ts";
 import { isRow, titleOf } from "../../logic/tree/rows.ts";
 import { changeOf, distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { stripes } from "../ui/stripes.ts";
@@ -141,7 +142,23 @@ let characterWidth = 0;
 const labels = new Map<string, string>();
 const MOST_LABELS = 20_000;
 
-function labelOf(name: string, room: number): string {
+/** Names that are not what they look like, or very long, as they are drawn. */
+const plainNames = new Map<string, string>();
+
+function plainName(name: string): string {
+  if (isPlain(name)) return name;
+  let plain = plainNames.get(name);
+  if (plain === undefined) {
+    if (plainNames.size >= MOST_LABELS) plainNames.clear();
+    const bare = name.length > MOST_SHOWN ? bareName(name) : name;
+    plain = plainLine(bare.length > MOST_SHOWN ? name : bare, MOST_SHOWN);
+    plainNames.set(name, plain);
+  }
+  return plain;
+}
+
+function labelOf(full: string, room: number): string {
+  const name = plainName(full);
   if (name.length <= room) return name;
   const key = `${room} ${name}`;
   let label = labels.get(key);

@@ -10,6 +10,7 @@ import { stackOf } from "../../logic/series/stack.ts";
 import { count, duration, percent, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { rateShort } from "../../logic/text/unit.ts";
+import { wholeText } from "../../logic/text/whole.ts";
 import { clock } from "../../logic/time/time.ts";
 import { callersAndCallees, type CallersAndCallees as Found, type Neighbour } from "../../logic/tree/callers.ts";
 import { largestOf } from "../../logic/tree/functions.ts";
@@ -52,7 +53,7 @@ export function FramePanel({ tree, node, focus, measure }: Props) {
     <section class="frame-panel" aria-label="Selected frame" data-testid="frame-panel">
       <div class="frame-head">
         <b class="frame-name" dir="auto">
-          {titleOf(tree, node)}
+          {wholeText(titleOf(tree, node))}
         </b>
         <CopyButton text={frameName(tree, node)} />
         <span class="spring" />

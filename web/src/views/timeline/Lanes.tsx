@@ -50,7 +50,7 @@ const MOST_OFFERS = 16;
 
 /** CPUs as buttons: where what is looked for was, most first, else all. */
 export function Offers() {
-  const values = useValues("cpu");
+  const values = useValues("cpu", "");
   const found = hitCpus.data.value?.series ?? [];
   const offers =
     found.length > 0
@@ -96,22 +96,26 @@ export function Narrow({ lanes }: { lanes: Lanes }) {
   );
 }
 
-/** The values of a label in the range of the page; asked for once it is looked at. */
-function useValues(label: string): string[] {
+/** How many values are offered. */
+const MOST_OFFERED = 500;
+
+/** Values of a label in the range of the page, asked for once it is looked at: where they are many, for what is typed. */
+function useValues(label: string, word: string): string[] {
   const { from, until, type } = page.value;
   const [values, setValues] = useState<string[]>([]);
   useEffect(() => {
     let wanted = true;
-    void labelValues(label).then((list) => {
-      if (wanted)
-        setValues(
-          list.filter((value) => value !== "").toSorted((a, b) => a.localeCompare(b, undefined, { numeric: true })),
-        );
+    void labelValues(label, word).then((list) => {
+      if (!wanted) return;
+      const fitting = list.length > MOST_OFFERED ? list.filter((value) => value.includes(word)) : list;
+      setValues(
+        fitting.filter((value) => value !== "").toSorted((a, b) => a.localeCompare(b, undefined, { numeric: true })),
+      );
     });
     return () => {
       wanted = false;
     };
-  }, [label, from, until, type]);
+  }, [label, from, until, type, word]);
   return values;
 }
 
@@ -119,8 +123,8 @@ const LANE_WIDTH: Record<LaneLabel, number> = { node: 14, cpu: 5, thread: 15, ti
 
 export function LaneBox({ label, value }: { label: LaneLabel; value: string }) {
   const id = useId();
-  const values = useValues(label);
   const [text, setText] = useState(value);
+  const values = useValues(label, text);
   useEffect(() => setText(value), [value]);
   const take = (wanted: string) => {
     if (wanted !== value) choose(label, wanted.trim());
@@ -146,7 +150,7 @@ export function LaneBox({ label, value }: { label: LaneLabel; value: string }) {
         onChange={(event) => take(event.currentTarget.value)}
       />
       <datalist id={id}>
-        {values.slice(0, 500).map((one) => (
+        {values.slice(0, MOST_OFFERED).map((one) => (
           <option key={one} value={one} />
         ))}
       </datalist>

@@ -1,0 +1,87 @@
+/** Many of a kind: what the page lists of them stays few elements, and what is not listed is found by typing. */
+import type { Page } from "@playwright/test";
+import { TAKEN, WINDOW } from "./known.ts";
+import { otlp } from "./otlp.ts";
+import { at, expect, test } from "./stack.ts";
+
+const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
+
+test("of 100,000 services a few are listed, and any is found by typing", async ({ page, request }) => {
+  // A sender may have 20,000 values of a label within an hour.
+  const [senders, each] = [6, 17_000];
+  const end = `${process.pid}-${TAKEN}`;
+  for (let sender = 0; sender < senders; sender++) {
+    const stacks = Array.from({ length: each }, (_, i) => ({
+      frames: [0],
+      samples: 1,
+      labels: { "service.name": `many-${sender * each + i}-${end}` },
+    }));
+    const answer = await request.post("/v1development/profiles", {
+      headers: { "content-type": "application/x-protobuf" },
+      data: Buffer.from(
+        otlp({ service: "many", host: `many-${sender}`, at: TAKEN, frames: [{ name: "main" }], stacks }),
+      ),
+    });
+    expect(answer.status(), await answer.text()).toBe(200);
+    expect(answer.headers()["stakeout-rejected-samples"] ?? "0").toBe("0");
+  }
+  const wanted = `many-${senders * each - 7}-${end}`;
+  await page.goto(at(WINDOW, { query: `{service=~"many-.*-${end}"}`, rank: "service", pane: "table" }));
+  await expect(page.getByRole("grid", { name: "Ranked by service" })).toBeVisible();
+  expect(await elements(page)).toBeLessThan(2_000);
+  const box = page.getByTestId("query");
+  const offers = page.getByRole("listbox", { name: "Suggestions" });
+  await box.fill("");
+  await box.pressSequentially('{service="');
+  await expect(offers.getByRole("option").first()).toBeVisible();
+  expect(await offers.getByRole("option").count()).toBeLessThanOrEqual(200);
+  await expect(offers.getByRole("option", { name: wanted, exact: true })).toHaveCount(0);
+  await box.pressSequentially(wanted.slice(0, -2));
+  await offers.getByRole("option", { name: wanted, exact: true }).click();
+  await expect(page.getByRole("navigation", { name: "What is selected" })).toContainText(wanted);
+  expect(await elements(page)).toBeLessThan(2_000);
+});
+
+test("of 10,000 markers the axis has a few dozen signs, and the list is searched", async ({ page, request }) => {
+  test.setTimeout(480_000);
+  const service = `marked-${process.pid}-${TAKEN}`;
+  const body = Buffer.from(
+    otlp({ service, at: TAKEN, frames: [{ name: "main" }], stacks: [{ frames: [0], samples: 9 }] }),
+  );
+  const stored = await request.post("/v1development/profiles", {
+    headers: { "content-type": "application/x-protobuf" },
+    data: body,
+  });
+  expect(stored.status()).toBe(200);
+  for (let first = 0; first < 10_000; first += 50) {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, k) =>
+        request.post("/api/v1/markers", {
+          data: {
+            id: `${service}-${first + k}`,
+            time: WINDOW.from + (first + k) * 2,
+            title: `deploy number ${first + k}.`,
+            labels: { service },
+          },
+        }),
+      ),
+    );
+    for (const answer of answers) expect(answer.status(), await answer.text()).toBe(200);
+  }
+  await page.goto(at(WINDOW, { query: `{service="${service}"}` }));
+  const signs = page.getByTestId("markers").locator(".marker");
+  await expect(signs.first()).toBeVisible();
+  expect(await signs.count()).toBeLessThan(60);
+  await signs.first().click();
+  await expect(page.getByTestId("marker-panel").getByRole("listitem").first()).toBeVisible();
+  expect(await page.getByTestId("marker-panel").getByRole("listitem").count()).toBeLessThanOrEqual(50);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Markers", exact: true }).click();
+  const list = page.getByTestId("marker-list");
+  await expect(list.getByRole("status")).toContainText("there are more in this range");
+  await expect(list.getByRole("listitem")).toHaveCount(100);
+  // Not among the hundred that are listed, but among those that the server told.
+  await list.getByRole("searchbox").fill("number 8500.");
+  await expect(list.getByRole("listitem")).toHaveCount(1);
+  await expect(list).toContainText("deploy number 8500.");
+});
