@@ -14,14 +14,26 @@ export interface Frame {
   line?: number;
 }
 
+/** What samples say of themselves, by OTLP's names, such as `thread.name`. */
+export type Attributes = Readonly<Record<string, string | number>>;
+
+export interface Stack {
+  /** Indices of frames, leaf first. */
+  frames: ArrayLike<number>;
+  samples: number;
+  /** When each was taken, Unix milliseconds; else as `Batch.at` says. */
+  times?: readonly number[];
+  of?: Attributes;
+}
+
 export interface Batch {
   service: string;
+  node?: string;
   version?: string;
   /** When the samples were taken, Unix milliseconds; those of one stack follow each other by a millisecond. */
   at: number;
   frames: readonly Frame[];
-  /** Indices of frames, leaf first, and how many samples. */
-  stacks: readonly { frames: ArrayLike<number>; samples: number }[];
+  stacks: readonly Stack[];
 }
 
 /**
@@ -112,7 +124,7 @@ class Table {
 }
 
 /** The body of `POST /v1development/profiles`. */
-export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint8Array {
+export function otlp({ service, node = "synthetic", version = "", at, frames, stacks }: Batch): Uint8Array {
   const [strings, modules, kinds, builds] = [new Table(), new Table(), new Table(), new Table()];
   const located = frames.map(({ name, module = "", kind = "native", buildId = "", file = "", line = 0 }) => ({
     name: strings.of(name),
@@ -121,13 +133,27 @@ export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint
     file: strings.of(file),
     line,
   }));
+  const [type, build] = ["profile.frame.type", "process.executable.build_id.gnu"].map((key) => strings.of(key));
+  for (const { buildId = "" } of frames) builds.of(buildId);
+  // The first is none; those of build ids stand behind those of kinds, then those of samples.
+  const attributes: [key: number, value: string | number][] = [
+    ...kinds.texts.map((text): [number, string] => [type as number, text]),
+    ...builds.texts.slice(1).map((text): [number, string] => [build as number, text]),
+  ];
+  const places = new Map<string, number>();
+  const placeOf = (key: string, value: string | number) => {
+    const name = JSON.stringify([key, value]);
+    const place = places.get(name) ?? attributes.push([strings.of(key), value]) - 1;
+    places.set(name, place);
+    return place;
+  };
   const request = new Writer();
   const attribute = (to: Writer, key: string, value: string) =>
     to.message(1, (pair) => pair.text(1, key).message(2, (any) => any.text(1, value)));
   request.message(1, (resource) => {
     resource.message(1, (inner) => {
       attribute(inner, "service.name", service);
-      attribute(inner, "host.name", "synthetic");
+      attribute(inner, "host.name", node);
       if (version !== "") attribute(inner, "service.version", version);
     });
     resource.message(2, (scope) => {
@@ -135,22 +161,21 @@ export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint
         const valueType = (field: number, type: string, unit: string) =>
           profile.message(field, (inner) => inner.number(1, strings.of(type)).number(2, strings.of(unit)));
         valueType(1, "samples", "count");
-        stacks.forEach(({ samples }, i) => {
-          const times = Array.from({ length: samples }, (_, k) => BigInt(at + (k % 1000)) * 1_000_000n);
-          profile.message(2, (sample) => sample.number(1, i + 1).fixed64(times, 5));
+        stacks.forEach(({ samples, times, of = {} }, i) => {
+          const taken = times ?? Array.from({ length: samples }, (_, k) => at + (k % 1000));
+          const own = Object.entries(of).map(([key, value]) => placeOf(key, value));
+          profile.message(2, (sample) => {
+            sample.number(1, i + 1);
+            if (own.length > 0) sample.packed(2, own);
+            const moments = taken.map((ms) => BigInt(Math.round(ms * 1000)) * 1000n);
+            sample.fixed64(moments, 5);
+          });
         });
         valueType(5, "cpu", "nanoseconds");
         profile.number(6, PERIOD_NS);
       });
     });
   });
-  const [type, build] = ["profile.frame.type", "process.executable.build_id.gnu"].map((key) => strings.of(key));
-  // Attributes of build ids stand behind those of kinds; the first of either is none.
-  for (const { buildId = "" } of frames) builds.of(buildId);
-  const attributes = [
-    ...kinds.texts.map((text) => [type, text]),
-    ...builds.texts.slice(1).map((text) => [build, text]),
-  ];
   request.message(2, (dictionary) => {
     for (const text of modules.texts) {
       const [module = "", buildId = ""] = text.split("\n");
@@ -173,9 +198,13 @@ export function otlp({ service, version = "", at, frames, stacks }: Batch): Uint
     for (const { name, file } of located) dictionary.message(3, (fn) => fn.number(1, name).number(3, file));
     dictionary.message(4, () => {});
     for (const text of strings.texts) dictionary.text(5, text);
-    attributes.forEach(([key, text], i) => {
+    attributes.forEach(([key, value], i) => {
       dictionary.message(6, (pair) => {
-        if (i > 0) pair.number(1, key as number).message(2, (any) => any.text(1, text as string));
+        if (i === 0) return;
+        pair.number(1, key).message(2, (any) => {
+          if (typeof value === "string") any.text(1, value);
+          else any.number(3, value);
+        });
       });
     });
     dictionary.message(7, () => {});
