@@ -80,11 +80,11 @@ test.describe("names of everything that are not what they look like", () => {
         headers: { "content-type": "application/x-protobuf" },
         data: Buffer.from(
           otlp({
-            ...{ service, version, at, host: evil("host"), labels: { "acme.team": evil("team") } },
+            ...{ service, version, at, node: evil("host"), of: { "acme.team": evil("team") } },
             frames: [main, long, { name: evil("leaf"), module: evil("/opt/module") }],
             stacks: [
-              { frames: [2, 1, 0], samples, labels: labels(1) },
-              { frames: [2, 0], samples: 40, labels: labels(2) },
+              { frames: [2, 1, 0], samples, of: labels(1) },
+              { frames: [2, 0], samples: 40, of: labels(2) },
             ],
           }),
         ),

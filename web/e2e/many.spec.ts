@@ -14,12 +14,12 @@ test("of 100,000 services a few are listed, and any is found by typing", async (
     const stacks = Array.from({ length: each }, (_, i) => ({
       frames: [0],
       samples: 1,
-      labels: { "service.name": `many-${sender * each + i}-${end}` },
+      of: { "service.name": `many-${sender * each + i}-${end}` },
     }));
     const answer = await request.post("/v1development/profiles", {
       headers: { "content-type": "application/x-protobuf" },
       data: Buffer.from(
-        otlp({ service: "many", host: `many-${sender}`, at: TAKEN, frames: [{ name: "main" }], stacks }),
+        otlp({ service: "many", node: `many-${sender}`, at: TAKEN, frames: [{ name: "main" }], stacks }),
       ),
     });
     expect(answer.status(), await answer.text()).toBe(200);

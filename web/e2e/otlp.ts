@@ -14,20 +14,28 @@ export interface Frame {
   line?: number;
 }
 
-export type Labels = Readonly<Record<string, string | number>>;
+/** What samples say of themselves, by OTLP's names, such as `thread.name`. */
+export type Attributes = Readonly<Record<string, string | number>>;
+
+export interface Stack {
+  /** Indices of frames, leaf first. */
+  frames: ArrayLike<number>;
+  samples: number;
+  /** When each was taken, Unix milliseconds; else as `Batch.at` says. */
+  times?: readonly number[];
+  of?: Attributes;
+}
 
 export interface Batch {
   service: string;
+  node?: string;
   version?: string;
   /** When the samples were taken, Unix milliseconds; those of one stack follow each other by a millisecond. */
   at: number;
   frames: readonly Frame[];
-  /** Indices of frames, leaf first, how many samples, and whose they are, by the names of OTLP's attributes. */
-  stacks: readonly { frames: ArrayLike<number>; samples: number; labels?: Labels }[];
-  /** The node that sends. */
-  host?: string;
-  /** Of all samples. */
-  labels?: Labels;
+  stacks: readonly Stack[];
+  /** What all samples say of themselves. */
+  of?: Attributes;
 }
 
 /**
@@ -118,15 +126,7 @@ class Table {
 }
 
 /** The body of `POST /v1development/profiles`. */
-export function otlp({
-  service,
-  version = "",
-  at,
-  frames,
-  stacks,
-  host = "synthetic",
-  labels = {},
-}: Batch): Uint8Array {
+export function otlp({ service, node = "synthetic", version = "", at, frames, stacks, of = {} }: Batch): Uint8Array {
   const [strings, modules, kinds, builds] = [new Table(), new Table(), new Table(), new Table()];
   const located = frames.map(({ name, module = "", kind = "native", buildId = "", file = "", line = 0 }) => ({
     name: strings.of(name),
@@ -135,40 +135,45 @@ export function otlp({
     file: strings.of(file),
     line,
   }));
+  const [type, build] = ["profile.frame.type", "process.executable.build_id.gnu"].map((key) => strings.of(key));
+  for (const { buildId = "" } of frames) builds.of(buildId);
+  // The first is none; those of build ids stand behind those of kinds, then those of samples.
+  const attributes: [key: number, value: string | number][] = [
+    ...kinds.texts.map((text): [number, string] => [type as number, text]),
+    ...builds.texts.slice(1).map((text): [number, string] => [build as number, text]),
+  ];
+  const places = new Map<string, number>();
+  const placeOf = (key: string, value: string | number) => {
+    const name = JSON.stringify([key, value]);
+    const place = places.get(name) ?? attributes.push([strings.of(key), value]) - 1;
+    places.set(name, place);
+    return place;
+  };
   const request = new Writer();
   const written = (value: string | number) => (any: Writer) =>
     typeof value === "string" ? any.text(1, value) : any.number(3, value);
   const attribute = (to: Writer, key: string, value: string | number) =>
     to.message(1, (pair) => pair.text(1, key).message(2, written(value)));
-  // Attributes of samples stand behind those of frames, which are counted first.
-  for (const { buildId = "" } of frames) builds.of(buildId);
-  const own = new Map<string, { place: number; key: number; value: string | number }>();
-  const labelPlaces = (of: Labels) =>
-    Object.entries(of).map(([name, value]) => {
-      const id = JSON.stringify([name, value]);
-      const place = own.get(id)?.place ?? kinds.texts.length + builds.texts.length - 1 + own.size;
-      own.set(id, { place, key: strings.of(name), value });
-      return place;
-    });
   request.message(1, (resource) => {
     resource.message(1, (inner) => {
       attribute(inner, "service.name", service);
-      attribute(inner, "host.name", host);
+      attribute(inner, "host.name", node);
       if (version !== "") attribute(inner, "service.version", version);
-      for (const [name, value] of Object.entries(labels)) attribute(inner, name, value);
+      for (const [key, value] of Object.entries(of)) attribute(inner, key, value);
     });
     resource.message(2, (scope) => {
       scope.message(2, (profile) => {
         const valueType = (field: number, type: string, unit: string) =>
           profile.message(field, (inner) => inner.number(1, strings.of(type)).number(2, strings.of(unit)));
         valueType(1, "samples", "count");
-        stacks.forEach(({ samples, labels: whose = {} }, i) => {
-          const times = Array.from({ length: samples }, (_, k) => BigInt(at + (k % 1000)) * 1_000_000n);
-          const places = labelPlaces(whose);
+        stacks.forEach(({ samples, times, of = {} }, i) => {
+          const taken = times ?? Array.from({ length: samples }, (_, k) => at + (k % 1000));
+          const own = Object.entries(of).map(([key, value]) => placeOf(key, value));
           profile.message(2, (sample) => {
             sample.number(1, i + 1);
-            if (places.length > 0) sample.packed(3, places);
-            sample.fixed64(times, 5);
+            if (own.length > 0) sample.packed(2, own);
+            const moments = taken.map((ms) => BigInt(Math.round(ms * 1000)) * 1000n);
+            sample.fixed64(moments, 5);
           });
         });
         valueType(5, "cpu", "nanoseconds");
@@ -176,12 +181,6 @@ export function otlp({
       });
     });
   });
-  const [type, build] = ["profile.frame.type", "process.executable.build_id.gnu"].map((key) => strings.of(key));
-  // Attributes of build ids stand behind those of kinds; the first of either is none.
-  const attributes = [
-    ...kinds.texts.map((text) => [type, text]),
-    ...builds.texts.slice(1).map((text) => [build, text]),
-  ];
   request.message(2, (dictionary) => {
     for (const text of modules.texts) {
       const [module = "", buildId = ""] = text.split("\n");
@@ -204,13 +203,12 @@ export function otlp({
     for (const { name, file } of located) dictionary.message(3, (fn) => fn.number(1, name).number(3, file));
     dictionary.message(4, () => {});
     for (const text of strings.texts) dictionary.text(5, text);
-    attributes.forEach(([key, text], i) => {
+    attributes.forEach(([key, value], i) => {
       dictionary.message(6, (pair) => {
-        if (i > 0) pair.number(1, key as number).message(2, written(text as string));
+        if (i === 0) return;
+        pair.number(1, key).message(2, written(value));
       });
     });
-    for (const { key, value } of own.values())
-      dictionary.message(6, (pair) => pair.number(1, key).message(2, written(value)));
     dictionary.message(7, () => {});
     // Frames of the tables begin at 1.
     for (const { frames: path } of stacks)

@@ -90,7 +90,7 @@ export function Before() {
   const loading = beforeHits.loading.value;
   if (before === "" || hit === "") return null;
   const named = patternName(hit);
-  const title = `samples in the ${beforeText(before)} before ${named === hit ? hit : `functions named ${named}`}`;
+  const where = `in the ${beforeText(before)} before ${named === hit ? hit : `functions named ${named}`}`;
 
   if (answer === null) return <Missing error={error} loading={loading} kind="graph" />;
   if (answer.samples === 0) {
@@ -110,7 +110,7 @@ export function Before() {
     <>
       {error !== null && <ErrorNotice error={error} />}
       <BeforeTitle>
-        <b>{plural(answer.samples, "sample")}</b> of {title}, on the same CPU; each counts once.
+        <b>{plural(answer.samples, "sample")}</b> {where}, on the same CPU; each counts once.
         {ran.length > 0 && (
           <span class="offers-row" data-testid="before-threads">
             Of other threads, most were of
@@ -129,7 +129,7 @@ export function Before() {
         )}
       </BeforeTitle>
       <Graph
-        measure={measureOf(title, answer)}
+        measure={measureOf(`samples ${where}`, answer)}
         loading={loading}
         download={null}
         tabs={[
