@@ -158,9 +158,13 @@ test.describe("names of everything that are not what they look like", () => {
     await look("siblings");
     await page.keyboard.press("Escape");
     const box = page.getByTestId("query");
-    for (const label of ["service", "process", "acme.team"]) {
+    for (const [label, begins] of [
+      ["service", `service${end}`],
+      ["process", "process1"],
+      ["pod", "pod1"],
+    ]) {
       await box.fill("");
-      await box.pressSequentially(`{${label}="`);
+      await box.pressSequentially(`{${label}="${begins}`);
       await expect(page.getByRole("listbox", { name: "Suggestions" })).toContainText("⟨U+202E⟩");
       await look(`completion of ${label}`);
     }
@@ -169,7 +173,7 @@ test.describe("names of everything that are not what they look like", () => {
     await page.keyboard.press("Control+k");
     for (const word of [`service${end}`, view]) {
       await page.getByTestId("palette").fill(word);
-      await expect(page.getByRole("option").first()).toContainText("⟨U+202E⟩");
+      await expect(page.getByRole("dialog", { name: "Go to" }).getByRole("option").first()).toContainText("⟨U+202E⟩");
       await look(`palette, ${word}`);
     }
     await page.keyboard.press("Escape");

@@ -1,14 +1,18 @@
 /** Many of a kind: what the page lists of them stays few elements, and what is not listed is found by typing. */
 import type { Page } from "@playwright/test";
-import { TAKEN, WINDOW } from "./known.ts";
+import { stored, TAKEN, WINDOW } from "./known.ts";
 import { otlp } from "./otlp.ts";
 import { at, expect, test } from "./stack.ts";
+
+/** Where no other flow looks: unfiltered views of the last minutes would have all of these. */
+const LONG_AGO = TAKEN - 6 * 3_600_000;
+const THEN = { from: LONG_AGO - 10_000, until: LONG_AGO + 10_000 };
 
 const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
 
 test("of 100,000 services a few are listed, and any is found by typing", async ({ page, request }) => {
   // A sender may have 20,000 values of a label within an hour.
-  const [senders, each] = [6, 17_000];
+  const [senders, each] = [5, 20_000];
   const end = `${process.pid}-${TAKEN}`;
   for (let sender = 0; sender < senders; sender++) {
     const stacks = Array.from({ length: each }, (_, i) => ({
@@ -19,14 +23,14 @@ test("of 100,000 services a few are listed, and any is found by typing", async (
     const answer = await request.post("/v1development/profiles", {
       headers: { "content-type": "application/x-protobuf" },
       data: Buffer.from(
-        otlp({ service: "many", node: `many-${sender}`, at: TAKEN, frames: [{ name: "main" }], stacks }),
+        otlp({ service: "many", node: `many-${sender}-${end}`, at: LONG_AGO, frames: [{ name: "main" }], stacks }),
       ),
     });
     expect(answer.status(), await answer.text()).toBe(200);
     expect(answer.headers()["stakeout-rejected-samples"] ?? "0").toBe("0");
   }
   const wanted = `many-${senders * each - 7}-${end}`;
-  await page.goto(at(WINDOW, { query: `{service=~"many-.*-${end}"}`, rank: "service", pane: "table" }));
+  await page.goto(at(THEN, { query: `{service=~"many-.*-${end}"}`, rank: "service", pane: "table" }));
   await expect(page.getByRole("grid", { name: "Ranked by service" })).toBeVisible();
   expect(await elements(page)).toBeLessThan(2_000);
   const box = page.getByTestId("query");
@@ -43,32 +47,20 @@ test("of 100,000 services a few are listed, and any is found by typing", async (
 });
 
 test("of 10,000 markers the axis has a few dozen signs, and the list is searched", async ({ page, request }) => {
-  test.setTimeout(480_000);
-  const service = `marked-${process.pid}-${TAKEN}`;
-  const body = Buffer.from(
-    otlp({ service, at: TAKEN, frames: [{ name: "main" }], stacks: [{ frames: [0], samples: 9 }] }),
+  const { query } = await stored(request, "marked", [{ frames: [{ name: "main" }], samples: 9 }]);
+  // What the server answers of 10,000: the newest 2,000. To send so many takes it minutes, a sync of the disk for each.
+  await page.route("**/api/v1/markers?*", (route) =>
+    route.fulfill({
+      json: {
+        ...{ query, ...WINDOW, complete: false },
+        markers: Array.from({ length: 2_000 }, (_, i) => ({
+          ...{ id: `m${i}`, kind: "note", time: WINDOW.from + i * 10, title: `deploy number ${i}.`, text: "" },
+          labels: { service: "marked" },
+        })),
+      },
+    }),
   );
-  const stored = await request.post("/v1development/profiles", {
-    headers: { "content-type": "application/x-protobuf" },
-    data: body,
-  });
-  expect(stored.status()).toBe(200);
-  for (let first = 0; first < 10_000; first += 50) {
-    const answers = await Promise.all(
-      Array.from({ length: 50 }, (_, k) =>
-        request.post("/api/v1/markers", {
-          data: {
-            id: `${service}-${first + k}`,
-            time: WINDOW.from + (first + k) * 2,
-            title: `deploy number ${first + k}.`,
-            labels: { service },
-          },
-        }),
-      ),
-    );
-    for (const answer of answers) expect(answer.status(), await answer.text()).toBe(200);
-  }
-  await page.goto(at(WINDOW, { query: `{service="${service}"}` }));
+  await page.goto(at(WINDOW, { query: query ?? "" }));
   const signs = page.getByTestId("markers").locator(".marker");
   await expect(signs.first()).toBeVisible();
   expect(await signs.count()).toBeLessThan(60);
@@ -76,12 +68,12 @@ test("of 10,000 markers the axis has a few dozen signs, and the list is searched
   await expect(page.getByTestId("marker-panel").getByRole("listitem").first()).toBeVisible();
   expect(await page.getByTestId("marker-panel").getByRole("listitem").count()).toBeLessThanOrEqual(50);
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "Markers", exact: true }).click();
+  await page.getByRole("button", { name: /^Markers \(/ }).click();
   const list = page.getByTestId("marker-list");
   await expect(list.getByRole("status")).toContainText("there are more in this range");
   await expect(list.getByRole("listitem")).toHaveCount(100);
   // Not among the hundred that are listed, but among those that the server told.
-  await list.getByRole("searchbox").fill("number 8500.");
+  await list.getByRole("searchbox").fill("number 1500.");
   await expect(list.getByRole("listitem")).toHaveCount(1);
-  await expect(list).toContainText("deploy number 8500.");
+  await expect(list).toContainText("deploy number 1500.");
 });
