@@ -1,18 +1,7 @@
 /** The kubelet jump (S1) without a pointer: find who grew, choose the time, compare, read what grew, zoom to it. */
 import type { Locator, Page } from "@playwright/test";
+import { tabTo } from "./hand.ts";
 import { at, busyOnly, colours, expect, parameter, READERS, test, zoomStays } from "./stack.ts";
-
-/** More stops than a page has. */
-const MOST_STOPS = 250;
-
-async function tabTo(page: Page, wanted: Locator): Promise<void> {
-  await expect(wanted).toBeVisible();
-  for (let i = 0; i < MOST_STOPS; i++) {
-    if (await wanted.evaluate((element) => element === document.activeElement)) return;
-    await page.keyboard.press("Tab");
-  }
-  throw new Error("cannot be reached with Tab");
-}
 
 /** Moves the chart's line to a moment with arrows, first in large steps. */
 async function moveLine(page: Page, brush: Locator, moment: number, step: number): Promise<void> {

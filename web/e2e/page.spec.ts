@@ -1,24 +1,5 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { Page } from "@playwright/test";
-import type { AxeResults, RunOptions } from "axe-core";
+import { serious } from "./axe.ts";
 import { at, busyOnly, colours, comparison, expect, parameter, test } from "./stack.ts";
-
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-/** Findings that a person with a screen reader or weak sight would stumble over. */
-async function serious(page: Page): Promise<string[]> {
-  await page.evaluate(axeSource);
-  const results = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run: (root: Document, options: RunOptions) => Promise<AxeResults> };
-    };
-    return axe.run(document, { resultTypes: ["violations"] });
-  });
-  return results.violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
-}
 
 for (const theme of ["light", "dark"] as const) {
   test(`everything is accessible in ${theme}`, async ({ page, windows }) => {

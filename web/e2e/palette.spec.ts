@@ -1,11 +1,9 @@
 /** Ctrl K: one box over views, values, functions and actions, all by keyboard. */
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Page } from "@playwright/test";
+import { serious } from "./axe.ts";
 import { drawn, stored, WINDOW } from "./known.ts";
 import { at, expect, parameter, test } from "./stack.ts";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
 const prog = (name: string) => ({ name, module: "prog" });
 
 async function opened(page: Page) {
@@ -84,19 +82,7 @@ for (const theme of ["light", "dark"])
   test(`has no serious fault for a screen reader in ${theme} colours`, async ({ page, windows }) => {
     await page.goto(at(windows.after, { theme }));
     await opened(page);
-    await page.evaluate(AXE);
-    const faults = await page.evaluate(async () => {
-      const { axe } = globalThis as unknown as {
-        axe: {
-          run: (of: string) => Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>;
-        };
-      };
-      const { violations } = await axe.run(".palette");
-      return violations
-        .filter(({ impact }) => impact === "serious" || impact === "critical")
-        .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
-    });
-    expect(faults).toEqual([]);
+    expect(await serious(page)).toEqual([]);
   });
 
 test("a word in the selector offers functions, and never replaces the page", async ({ page, request }) => {

@@ -1,12 +1,6 @@
 import type { Locator, Page } from "@playwright/test";
+import { tabTo } from "./hand.ts";
 import { at, busyOnly, colours, comparison, expect, parameter, settled, test } from "./stack.ts";
-
-/** Goes on by Tab until something has the focus. */
-async function tabTo(page: Page, wanted: Locator): Promise<void> {
-  const isThere = () => wanted.evaluate((element) => element === document.activeElement);
-  for (let i = 0; i < 120 && !(await isThere()); i++) await page.keyboard.press("Tab");
-  await expect(wanted).toBeFocused();
-}
 
 test("a shared link has fixed times and opens the same view", async ({ page, context, windows, browserName }) => {
   expect(browserName).toBe("chromium");
@@ -368,6 +362,41 @@ test("the keys / and ? work from everywhere but a field of text", async ({ page,
   await page.keyboard.press("/");
   await expect(page.getByTestId("search")).toBeFocused();
   await expect(page.getByTestId("search")).toHaveValue("");
+  // Nor does a list take them.
+  await page.getByTestId("by").focus();
+  await page.keyboard.press("?");
+  await expect(help).toBeVisible();
+  await page.keyboard.press("Escape");
+  await page.getByTestId("by").focus();
+  await page.keyboard.press("/");
+  await expect(page.getByTestId("search")).toBeFocused();
+});
+
+test("a field of text keeps the keys / and ?", async ({ page, windows }) => {
+  const keeps = async (field: Locator) => {
+    await field.fill("");
+    await field.focus();
+    for (const key of ["a", "/", "?"]) await page.keyboard.press(key);
+    await expect(field).toHaveValue("a/?");
+    await expect(field).toBeFocused();
+    await expect(page.getByRole("dialog", { name: "Keyboard help" })).toHaveCount(0);
+  };
+  await page.goto(at(windows.after));
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  await keeps(page.getByTestId("query"));
+  await keeps(page.getByTestId("search"));
+  await page.keyboard.press("Control+k");
+  await keeps(page.getByTestId("palette"));
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Saved views" }).click();
+  await keeps(page.getByTestId("view-name"));
+  await page.goto(comparison(windows, { more: "sides" }));
+  await keeps(page.getByRole("combobox", { name: "Selector of A" }));
+  await page.goto("/?view=nodes");
+  await keeps(page.getByTestId("find-agents"));
+  // Half a regular expression is a fault that is said, and no key of the page.
+  await page.goto(at(windows.after, { view: "timeline", query: '{cpu="0"}' }));
+  await keeps(page.getByTestId("hit"));
 });
 
 test.describe("what can't be read", () => {

@@ -1,6 +1,6 @@
 /** The wheel alone scrolls the page, wherever the pointer is, and leaves the address alone; with Ctrl it zooms. */
 import type { Page } from "@playwright/test";
-import { at, colours, expect, parameter, placeOf, rested, test } from "./stack.ts";
+import { at, colours, comparison, expect, parameter, placeOf, rested, settled, test } from "./stack.ts";
 
 /** A high window scrolls below the bar, a low one as a whole. */
 const scrolled = (page: Page) =>
@@ -15,9 +15,14 @@ async function lengthen(page: Page): Promise<void> {
   });
 }
 
-for (const what of ["brush", "flamegraph"]) {
-  test(`three notches over the ${what} scroll the page and change nothing`, async ({ page, windows }) => {
-    await page.goto(at(windows.after));
+for (const [view, what] of [
+  ["explore", "brush"],
+  ["explore", "flamegraph"],
+  ["compare", "timechart"],
+  ["compare", "flamegraph"],
+] as const) {
+  test(`three notches over the ${what} of ${view} scroll the page and change nothing`, async ({ page, windows }) => {
+    await page.goto(view === "compare" ? comparison(windows) : at(windows.after));
     await expect.poll(() => colours(page)).toBeGreaterThan(2);
     await lengthen(page);
     const box = await placeOf(page.getByTestId(what));
@@ -26,8 +31,7 @@ for (const what of ["brush", "flamegraph"]) {
     for (let i = 0; i < 3; i++) await page.mouse.wheel(0, 100);
     await expect.poll(() => scrolled(page)).toBe(300);
     // Longer than the page waits before it writes what a wheel has changed.
-    await page.waitForTimeout(700);
-    expect(page.url()).toBe(address);
+    expect(await settled(700, async () => page.url())).toBe(address);
     await page.mouse.wheel(0, -1000);
     await expect.poll(() => scrolled(page)).toBe(0);
     expect(page.url()).toBe(address);

@@ -97,6 +97,24 @@ describe("a time axis across a change of the clocks", () => {
     expect(zoneText({ from, until: from + DAY })).toBe("UTC");
   });
 
+  it("tells every range in words of its own, with two ends, in each zone", () => {
+    for (const [zone, ...days] of ZONES) {
+      process.env.TZ = zone;
+      for (const day of days) {
+        const noon = Date.parse(`${day}T12:00:00Z`);
+        for (const length of [HOUR, 2 * HOUR, DAY]) {
+          const starts = Array.from({ length: 96 }, (_, i) => noon - DAY + (i * HOUR) / 2);
+          const texts = starts.map((from) => rangeText({ from, until: from + length }, noon));
+          expect(new Set(texts).size).toBe(texts.length);
+          for (const text of texts) {
+            const [begin, end] = text.split(" – ");
+            expect(end).not.toBe(begin);
+          }
+        }
+      }
+    }
+  });
+
   it("knows which times come twice, to the minute", () => {
     for (const [zone, , back] of ZONES.map(([name, forward, day]) => [name, forward, day] as const)) {
       process.env.TZ = zone;
