@@ -42,7 +42,7 @@ const STATES: Record<string, { before?: (page: Page) => Promise<unknown>; addres
     addresses: ["/", "/?view=compare", "/?view=nodes"],
   },
   "one process": { addresses: [`/?${KUBELET}`, `/?view=compare&${KUBELET}`, `/?view=timeline&${KUBELET}`] },
-  "three warnings": { before: warn, addresses: ["/?open=data", "/?view=compare&more=data"] },
+  "three warnings": { before: warn, addresses: ["/?more=data", "/?view=compare&more=data"] },
   "10000 nodes": {
     before: (page) => page.route("**/api/v1/nodes", (route) => route.fulfill({ json: { nodes: fleet(10_000) } })),
     addresses: ["/?view=nodes", "/?view=nodes&more=totals", "/?view=nodes&trouble=lost"],

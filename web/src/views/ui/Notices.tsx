@@ -9,10 +9,12 @@ import { cancelAll, type Pending, pending, SLOW_MS } from "../../state/question/
 /** Where no answer is there yet: why there is none, or that it is on its way. */
 export function Missing({ error, loading, kind = "" }: { error: ApiError | null; loading: boolean; kind?: string }) {
   if (error !== null) return <ErrorNotice error={error} />;
+  // It may wait for another answer first, by which it is asked.
+  const isComing = loading || pending.value.length > 0;
   return (
     <div class={`card waiting ${kind}`}>
-      <Busy on={loading} />
-      {loading && <p>Waiting for the server …</p>}
+      <Busy on={isComing} />
+      {isComing && <p>Waiting for the server …</p>}
     </div>
   );
 }
