@@ -1,6 +1,6 @@
 /** What ran shortly before a frame that is looked for in a timeline. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { patternName } from "../../logic/flame/search.ts";
 import { hitsOf, ranBefore, usualPeriodMs } from "../../logic/flame/timeline.ts";
 import { measureOf } from "../../logic/graph/measure.ts";
@@ -34,8 +34,6 @@ function beforeText(ms: string): string {
 export function HitBox() {
   const { hit, before } = page.value;
   const apart = usePeriodMs();
-  const [text, setText] = useState(hit);
-  useEffect(() => setText(hit), [hit]);
   const wanted = sought.value;
   const fault = wanted !== null && "error" in wanted ? wanted.error : "";
   return (
@@ -64,12 +62,9 @@ export function HitBox() {
           aria-label="Find in the timeline"
           aria-invalid={fault !== ""}
           spellcheck={false}
-          value={text}
+          value={hit}
           data-testid="hit"
-          onInput={(event) => {
-            setText(event.currentTarget.value);
-            navigate({ hit: event.currentTarget.value, focus: "" }, "hit");
-          }}
+          onInput={(event) => navigate({ hit: event.currentTarget.value, focus: "" }, "hit")}
         />
         {fault !== "" && (
           <span class="search-fault" role="alert">
