@@ -29,7 +29,8 @@ export function brief(value: number): string {
 /** About three significant digits, without an exponent. */
 export function digits(value: number): string {
   const magnitude = Math.abs(value);
-  const places = magnitude >= 100 || magnitude === 0 ? 0 : magnitude >= 10 ? 1 : magnitude >= 1 ? 2 : 3;
+  // As it will stand there: what rounds up to 1, 10 or 100 has as many digits as those.
+  const places = magnitude >= 99.95 || magnitude === 0 ? 0 : magnitude >= 9.995 ? 1 : magnitude >= 0.9995 ? 2 : 3;
   if (magnitude > 0 && magnitude < 0.0005) return `${value < 0 ? MINUS : ""}<0.001`;
   return value.toFixed(places).replace("-", MINUS);
 }

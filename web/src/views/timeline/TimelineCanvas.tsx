@@ -122,7 +122,7 @@ export function TimelineCanvas(props: Props) {
       <div class="flame-status" role="status" aria-live="polite" data-testid="selected-sample">
         {said === null ? (
           <span class="dim">
-            Wheel zooms, dragging moves, a double click fits a frame; keys: arrows, + and −, Enter, n, Esc.
+            Ctrl and the wheel zoom, dragging moves, a double click fits a frame; keys: arrows, + and −, Enter, n, Esc.
           </span>
         ) : (
           `${said.name}: ${said.where}; ${said.when}`
