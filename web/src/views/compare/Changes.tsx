@@ -22,7 +22,8 @@ import { DataChip } from "../chart/DataChip.tsx";
 import { Quality } from "../lazyViews.tsx";
 import { Go } from "../ui/Go.tsx";
 
-const levelOf = (side: DiffAnswer["base"]) => side.cores ?? side.rate ?? 0;
+/** What a side takes: cores, or its own unit a second. */
+export const levelOf = (side: DiffAnswer["base"]) => side.cores ?? side.rate ?? 0;
 
 export function Verdict({ answer }: { answer: ParsedDiff }) {
   const { base, comparison } = answer;

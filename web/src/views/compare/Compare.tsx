@@ -29,7 +29,7 @@ import { Choice } from "../ui/Choice.tsx";
 import { FoldButton } from "../ui/Fold.tsx";
 import { PHONE, useMedia } from "../ui/hooks.ts";
 import { Menu } from "../ui/Menu.tsx";
-import { ConfidenceSlider, Verdict } from "./Changes.tsx";
+import { ConfidenceSlider, levelOf, Verdict } from "./Changes.tsx";
 import { CompareProfile } from "./CompareProfile.tsx";
 
 export { startFindings as start } from "../../state/screen/findings.ts";
@@ -151,7 +151,9 @@ function Sides() {
     const window = windows[name];
     const word = sideNames.value.names[at];
     const stack = name === "base" && baseQuery !== "" ? baseStack.value : compareStack.value;
-    const level = stack === null ? null : meanWithin(stack, window);
+    // The answer's own, where it is there: steps of the chart that lie in the window in part say it less well.
+    const told = answer !== null && isSame(answer[name], window) ? levelOf(answer[name]) : null;
+    const level = told ?? (stack === null ? null : meanWithin(stack, window));
     return (
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
