@@ -1,4 +1,4 @@
-/** What opens below the buttons of the bar on top, and what stands where there is no view, in one file: apart, they would compress worse. */
+/** What opens below the bar on top, and what stands where there is no view: apart, they would compress worse. */
 export { HelpDialog } from "./HelpDialog.tsx";
 export { InstallLine } from "./Install.tsx";
 export { Lost } from "./Lost.tsx";

@@ -99,7 +99,7 @@ export function Narrow({ lanes }: { lanes: Lanes }) {
 /** How many values are offered. */
 const MOST_OFFERED = 500;
 
-/** Values of a label in the range of the page, asked for once it is looked at: where they are many, for what is typed. */
+/** Values of a label in the range of the page, asked for once it is looked at; of many, those with what is typed. */
 function useValues(label: string, word: string): string[] {
   const { from, until, type } = page.value;
   const [values, setValues] = useState<string[]>([]);
