@@ -11,7 +11,7 @@ use crate::recording::{Recording, Seen, possible};
 /// asked for, and is gone when that comes.
 const PROCESSES: usize = 4;
 const FIRST_MS: &str = "40";
-const SECOND_MS: &str = "2000";
+const SECOND_MS: &str = "3000";
 
 #[test]
 fn a_table_that_comes_after_the_exec_does_not_take_the_next_programs_away() {
