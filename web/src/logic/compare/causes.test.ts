@@ -57,10 +57,26 @@ describe("causes", () => {
     const tree = diffTreeOf(diffOf(calls, "total"), "both");
     const causes = causesOf(tree, "total");
     expect(headline(tree, causes, [row("sync", "same", 9), row("housekeeping", "grew", 0.5)])).toBe(
-      "walk, thread housekeeping",
+      "walk; thread housekeeping",
     );
     const many = ["a", "b", "c"].map((name) => row(name, "grew", 1));
     expect(headline(tree, causes, many)).toBe("walk");
+  });
+
+  it("are counted beside the largest, which has its caller where another has its name", () => {
+    const two: Frame[] = [
+      { name: "main", calls: [frame("sync", 300, 300), frame("walk", 20, 500), frame("gc", 40, 300)] },
+    ];
+    const other = diffTreeOf(diffOf(two, "total"), "both");
+    const both = [row("housekeeping", "grew", 0.5), row("gc", "grew", 0.2)];
+    expect(headline(other, causesOf(other, "total"), both)).toBe("walk and 1 more; threads housekeeping, gc");
+    const price: Frame = { name: "price_items", calls: [frame("spin", 30, 600)] };
+    const parse: Frame = { name: "parse_order", calls: [frame("spin", 300, 60)] };
+    const same = diffTreeOf(
+      diffOf([{ name: "main", calls: [price, parse, frame("idle", 500, 500)] }], "total"),
+      "both",
+    );
+    expect(headline(same, causesOf(same, "total"), [])).toBe("spin below price_items and 1 more");
   });
 });
 

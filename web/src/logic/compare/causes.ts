@@ -54,13 +54,22 @@ const ROOM = 32;
 /** Threads that are named: more of them are no one's doing. */
 const MOST_THREADS = 2;
 
-/** `tree::walk, thread housekeeping`: the largest cause, and the threads that changed; empty where there is none. */
+/**
+ * `tree::walk and 1 more; thread housekeeping`: the largest cause, with its caller where another cause has the same
+ * name, and the threads that changed; empty where there is none.
+ */
 export function headline(tree: Tree, causes: readonly Cause[], threads: readonly DiffTopRow[]): string {
   const first = causes[0];
   if (first === undefined) return "";
   const changed = changedRows(threads).filter(({ name }) => name !== "");
-  const named = changed.length <= MOST_THREADS ? changed.map(({ name }) => `thread ${fitName(name, ROOM)}`) : [];
-  return [fitName(nameOf(tree, first.finding), ROOM), ...named].join(", ");
+  const name = nameOf(tree, first.finding);
+  const caller = tree.parent[first.finding.node] as number;
+  const isShared = causes.slice(1).some(({ finding }) => nameOf(tree, finding) === name);
+  const below = isShared && caller > ROOT ? ` below ${fitName(frameName(tree, caller), ROOM)}` : "";
+  const more = causes.length > 1 ? ` and ${causes.length - 1} more` : "";
+  const named = changed.length > MOST_THREADS ? [] : changed.map((row) => fitName(row.name, ROOM));
+  const of = named.length === 0 ? "" : `; thread${named.length > 1 ? "s" : ""} ${named.join(", ")}`;
+  return `${fitName(name, ROOM)}${below}${more}${of}`;
 }
 
 /** The names of a chain, outermost first. */

@@ -144,7 +144,7 @@ function CauseRow({
         </button>
       </div>
       {open && chain.length > 1 && (
-        <ol class="chain" aria-label="Callers that differ by the same amount">
+        <ol class="chain" aria-label="Callers that changed because they call it, and the frame itself">
           {chainNames(shown, cause).map((caller, i) => {
             const node = chain[i] as number;
             return (

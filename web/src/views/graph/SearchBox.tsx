@@ -76,7 +76,7 @@ export function SearchFigures() {
   return (
     <span class="found" role="status" data-testid="found">
       {samples === 0 && found.framesInAll === 0 ? (
-        "no frame matches"
+        `no frame matches${/[|*^$]/.test(fields.match.value) ? ": /…/ is a regular expression" : ""}`
       ) : (
         <>
           <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>

@@ -90,12 +90,12 @@ export function Before() {
   if (answer === null) return <Missing error={error} loading={loading} kind="graph" />;
   if (answer.samples === 0) {
     return (
-      <EmptyNotice title={`Nothing ran in the ${beforeText(before)} before.`}>
+      <EmptyNotice title={`No sample ${where}.`}>
         <p>
           {apart !== null && Number(before) < apart
             ? `Samples are ${duration(apart / 1000)} apart here, so that none lies as near: look further back.`
-            : "No sample of the selection has such a frame, or the CPU was idle before: " +
-              "look for something else, or further back."}
+            : "No sample of the selection has such a function (the box takes no names of programs), or the CPU was idle " +
+              "before: look for another function, or further back."}
         </p>
       </EmptyNotice>
     );
