@@ -201,6 +201,9 @@ test.describe("timeline", () => {
       .poll(async () => (await page.getByTestId("before-title").locator("b").textContent())?.replace(/\D/g, ""))
       .toBe(String(samples));
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    // No rows are offered, as there are none.
+    await expect(page.getByRole("button", { name: "Download" })).toBeVisible();
+    await expect(page.getByLabel("Rows")).toHaveCount(0);
     await page.reload();
     await expect(page.getByTestId("before-title")).toContainText("before read");
   });

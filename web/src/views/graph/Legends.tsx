@@ -35,6 +35,8 @@ export function ColourChoice() {
 /** Labels whose values stand as rows above the stacks. A frame's way from the root is another one then. */
 export function RowsChoice() {
   const { value } = page;
+  // What ran before has no rows: the server counts it by stacks alone.
+  if (value.view === "timeline") return null;
   return (
     <Choice
       label="Rows"
