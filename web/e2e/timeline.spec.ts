@@ -203,7 +203,7 @@ test.describe("timeline", () => {
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
     // No rows are offered, as there are none.
     await expect(page.getByRole("button", { name: "Download" })).toBeVisible();
-    await expect(page.getByLabel("Rows")).toHaveCount(0);
+    await expect(page.getByTestId("rows")).toHaveCount(0);
     await page.reload();
     await expect(page.getByTestId("before-title")).toContainText("before read");
   });
