@@ -38,7 +38,7 @@ test("names from right to left stay in their place", async ({ page, request }) =
   await page.goto(at(WINDOW, { ...query, unit: "samples" }));
   await drawn(page);
   const table = page.getByRole("grid", { name: "Functions" });
-  for (const name of names) {
+  for (const name of ["معالجة_الطلب", "עיבוד::בקשה(int)", "pay⟨U+202E⟩dab"]) {
     const row = table.getByRole("row").filter({ hasText: name });
     await expect(row).toContainText("5");
     // The share still stands to the right of the name.

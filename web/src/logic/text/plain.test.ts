@@ -38,6 +38,7 @@ describe("text of others", () => {
     expect(wholeText(emoji).join("")).toBe(emoji);
     for (const piece of [...wholeText(long), ...wholeText(emoji)]) expect(shownText(piece)).toBe(piece);
     expect(wholeText("x".repeat(10_000)).join("")).toBe(`${"x".repeat(8_000)}… (10\u202f000 characters)`);
+    expect(wholeText("x".repeat(9_500), 10_000).join("")).toBe("x".repeat(9_500));
     expect(wholeText("")).toEqual([]);
   });
 });

@@ -3,6 +3,6 @@ import { plainText } from "./plain.ts";
 
 const MOST_WHOLE = 8_000;
 
-export function wholeText(text: string): string[] {
-  return plainText(text, MOST_WHOLE).match(/[\s\S]{1,500}/gu) ?? [];
+export function wholeText(text: string, most = MOST_WHOLE): string[] {
+  return plainText(text, most).match(/[\s\S]{1,500}/gu) ?? [];
 }

@@ -3,6 +3,7 @@ import type { Marker } from "../../api/types.ts";
 import { windowsAround } from "../../logic/compare/versions.ts";
 import { withMatcher } from "../../logic/labels/selector.ts";
 import { plainLine, plainText } from "../../logic/text/plain.ts";
+import { wholeText } from "../../logic/text/whole.ts";
 import { clock, day } from "../../logic/time/time.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { chartWindow, markers } from "../../state/moments/markers.ts";
@@ -75,7 +76,7 @@ export function MarkerItem({ marker, onDone }: { marker: Marker; onDone: () => v
             <bdi>{plainLine(text, TEXT_ROOM)}</bdi>
           </summary>
           <p class="marker-text" dir="auto">
-            {plainText(text, ALL_TEXT)}
+            {wholeText(text, ALL_TEXT)}
           </p>
         </details>
       )}
