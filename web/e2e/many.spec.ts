@@ -4,8 +4,9 @@ import { stored, TAKEN, WINDOW } from "./known.ts";
 import { otlp } from "./otlp.ts";
 import { at, expect, test } from "./stack.ts";
 
-/** Where no other flow looks: unfiltered views of the last minutes would have all of these. */
-const LONG_AGO = TAKEN - 6 * 3_600_000;
+/** Where no other flow looks: unfiltered views of CPU time in the last weeks would have all of these. */
+const LONG_AGO = TAKEN - 20 * 86_400_000;
+const TYPE = "many";
 const THEN = { from: LONG_AGO - 10_000, until: LONG_AGO + 10_000 };
 
 const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
@@ -23,14 +24,21 @@ test("of 100,000 services a few are listed, and any is found by typing", async (
     const answer = await request.post("/v1development/profiles", {
       headers: { "content-type": "application/x-protobuf" },
       data: Buffer.from(
-        otlp({ service: "many", node: `many-${sender}-${end}`, at: LONG_AGO, frames: [{ name: "main" }], stacks }),
+        otlp({
+          service: "many",
+          node: `many-${sender}-${end}`,
+          type: TYPE,
+          at: LONG_AGO,
+          frames: [{ name: "main" }],
+          stacks,
+        }),
       ),
     });
     expect(answer.status(), await answer.text()).toBe(200);
     expect(answer.headers()["stakeout-rejected-samples"] ?? "0").toBe("0");
   }
   const wanted = `many-${senders * each - 7}-${end}`;
-  await page.goto(at(THEN, { query: `{service=~"many-.*-${end}"}`, rank: "service", pane: "table" }));
+  await page.goto(at(THEN, { type: TYPE, query: `{service=~"many-.*-${end}"}`, rank: "service", pane: "table" }));
   await expect(page.getByRole("grid", { name: "Ranked by service" })).toBeVisible();
   expect(await elements(page)).toBeLessThan(2_000);
   const box = page.getByTestId("query");

@@ -30,6 +30,8 @@ export interface Batch {
   service: string;
   node?: string;
   version?: string;
+  /** What is profiled: CPU time, if nothing is said. */
+  type?: string;
   /** When the samples were taken, Unix milliseconds; those of one stack follow each other by a millisecond. */
   at: number;
   frames: readonly Frame[];
@@ -126,7 +128,16 @@ class Table {
 }
 
 /** The body of `POST /v1development/profiles`. */
-export function otlp({ service, node = "synthetic", version = "", at, frames, stacks, of = {} }: Batch): Uint8Array {
+export function otlp({
+  service,
+  node = "synthetic",
+  version = "",
+  at,
+  frames,
+  stacks,
+  of = {},
+  type: profiled = "cpu",
+}: Batch): Uint8Array {
   const [strings, modules, kinds, builds] = [new Table(), new Table(), new Table(), new Table()];
   const located = frames.map(({ name, module = "", kind = "native", buildId = "", file = "", line = 0 }) => ({
     name: strings.of(name),
@@ -176,7 +187,7 @@ export function otlp({ service, node = "synthetic", version = "", at, frames, st
             sample.fixed64(moments, 5);
           });
         });
-        valueType(5, "cpu", "nanoseconds");
+        valueType(5, profiled, "nanoseconds");
         profile.number(6, PERIOD_NS);
       });
     });
