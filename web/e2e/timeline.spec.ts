@@ -202,7 +202,7 @@ test.describe("timeline", () => {
       .toBe(String(samples));
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
     // No rows are offered, as there are none.
-    await expect(page.getByRole("button", { name: "Download" })).toBeVisible();
+    await expect(page.getByTestId("search")).toBeVisible();
     await expect(page.getByTestId("rows")).toHaveCount(0);
     await page.reload();
     await expect(page.getByTestId("before-title")).toContainText("before read");
