@@ -40,7 +40,7 @@ test("both sides by service, judged: what grew is marked, what is steady is grey
   await expect.poll(() => parameter(page, "query")).toContain(`service="who-grows-${end}"`);
 });
 
-test("the cause is the lowest frame; it opens to the callers that differ by the same amount", async ({
+test("the cause is the lowest frame; it opens to the callers that changed because they call it", async ({
   page,
   windows,
   request,
@@ -52,7 +52,7 @@ test("the cause is the lowest frame; it opens to the callers that differ by the 
   await expect(causes.locator(".cause-name")).toHaveCount(1);
   const opens = causes.getByRole("button", { name: "walk: how it is told" });
   await expect(opens).toHaveAttribute("aria-expanded", "true");
-  await expect(causes.getByRole("list", { name: /same amount/ }).getByRole("button")).toHaveText([
+  await expect(causes.getByRole("list", { name: /because they call it/ }).getByRole("button")).toHaveText([
     "main",
     "housekeeping",
     "walk",
