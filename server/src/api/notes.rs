@@ -296,7 +296,7 @@ async fn changes(
         match query::version_changes(engine, tables, &of_versions, steps).await {
             Ok(changes) => all.add(changes),
             // More than can be told apart.
-            Err(QueryError::TooLarge { .. }) => all.complete = false,
+            Err(QueryError::TooLarge { .. } | QueryError::TooManyGroups { .. }) => all.complete = false,
             Err(error) => return Err(error),
         }
     }

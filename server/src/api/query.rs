@@ -62,7 +62,7 @@ impl From<QueryError> for ApiError {
             QueryError::BadQuery { .. } => Code::BadQuery,
             QueryError::BadTime { .. } => Code::BadTime,
             QueryError::BadParameter { .. } => Code::BadParameter,
-            QueryError::TooLarge { .. } => Code::TooLarge,
+            QueryError::TooLarge { .. } | QueryError::TooManyGroups { .. } => Code::TooLarge,
             QueryError::Overloaded { .. } => Code::Overloaded,
             QueryError::NoMemory { .. } if error.is_temporary() => Code::Overloaded,
             QueryError::NoMemory { .. } => Code::TooLarge,

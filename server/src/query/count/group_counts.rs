@@ -12,7 +12,7 @@ use crate::query::count::scan::{Accumulator, Counts, Rows, TIMES, codes};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::resolution::{TimeResolution, Times};
 use crate::query::plan::steps::{StepCursor, Steps};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -94,8 +94,12 @@ pub(crate) struct GroupCounts {
     modes: bool,
     /// Most cells (groups times steps).
     limit: usize,
-    /// Dense index of every group.
+    /// The names that are groups of their own; without them, all are.
+    told_apart: Option<Arc<HashSet<Arc<str>>>>,
+    /// Dense index of every group that has a name.
     index: HashMap<Arc<str>, u32>,
+    /// Index of the group of all names that are not told apart.
+    others: Option<u32>,
     groups: Vec<Group>,
     periods: Periods,
 }
@@ -109,7 +113,9 @@ impl GroupCounts {
             except: None,
             modes: false,
             limit,
+            told_apart: None,
             index: HashMap::new(),
+            others: None,
             groups: Vec::new(),
             periods: Periods::default(),
         }
@@ -129,37 +135,73 @@ impl GroupCounts {
         self
     }
 
-    /// Every group with its name, in the order of their indices.
-    pub(crate) fn grouped(self) -> Grouped {
-        let mut names: Vec<(Arc<str>, u32)> = self.index.into_iter().collect();
-        names.sort_unstable_by_key(|(_, index)| *index);
+    /// Makes groups of these names alone, and one of all others.
+    #[must_use]
+    pub(crate) fn telling_apart(mut self, names: Option<Arc<HashSet<Arc<str>>>>) -> Self {
+        self.told_apart = names;
+        self
+    }
+
+    /// Every group with its name, in the order of their indices, and the one of the other names.
+    pub(crate) fn grouped(mut self) -> Grouped {
+        let names = self.names();
+        let (mut groups, mut others) = (Vec::with_capacity(names.len()), None);
+        for (name, group) in names.into_iter().zip(self.groups.drain(..)) {
+            match name {
+                Some(name) => groups.push((name, group)),
+                None => others = Some(group),
+            }
+        }
         Grouped {
-            groups: names.into_iter().map(|(name, _)| name).zip(self.groups).collect(),
+            groups,
+            others,
             periods: self.periods,
         }
+    }
+
+    /// The name of each group; that of the others has none.
+    fn names(&mut self) -> Vec<Option<Arc<str>>> {
+        let mut names = vec![None; self.groups.len()];
+        for (name, index) in self.index.drain() {
+            names[index as usize] = Some(name);
+        }
+        names
     }
 
     fn group(&mut self, name: &str) -> Result<u32, QueryError> {
         if let Some(index) = self.index.get(name) {
             return Ok(*index);
         }
-        if (self.groups.len() + 1) * self.steps.count > self.limit {
-            return Err(QueryError::too_large(
-                format!(
-                    "the selection has more than {} groups of {} steps each",
-                    self.groups.len(),
-                    self.steps.count
-                ),
-                "ask for another `by`, a longer `step`, or a narrower selector",
-            ));
+        if self.told_apart.as_ref().is_some_and(|names| !names.contains(name)) {
+            return self.other();
         }
-        let index = self.groups.len() as u32;
+        let index = self.new_group()?;
         self.index.insert(name.into(), index);
+        Ok(index)
+    }
+
+    /// The group of the names that are not told apart.
+    fn other(&mut self) -> Result<u32, QueryError> {
+        if let Some(index) = self.others {
+            return Ok(index);
+        }
+        let index = self.new_group()?;
+        self.others = Some(index);
+        Ok(index)
+    }
+
+    fn new_group(&mut self) -> Result<u32, QueryError> {
+        if (self.groups.len() + 1) * self.steps.count > self.limit {
+            return Err(QueryError::TooManyGroups {
+                groups: self.groups.len(),
+                steps: self.steps.count,
+            });
+        }
         self.groups.push(Group {
             steps_ns: vec![0; self.steps.count],
             ..Group::default()
         });
-        Ok(index)
+        Ok(self.groups.len() as u32 - 1)
     }
 
     /// The group of a code; a name is a group once a row has it, since dictionaries may hold more.
@@ -284,12 +326,15 @@ impl GroupCounts {
     }
 
     /// Takes another's counts; returns the index here of each group there.
-    fn merge_groups(&mut self, other: Self) -> Result<Vec<u32>, QueryError> {
-        let Grouped { groups, periods } = other.grouped();
-        self.periods.merge(&periods);
-        let mut places = Vec::with_capacity(groups.len());
-        for (name, part) in groups {
-            let index = self.group(&name)?;
+    fn merge_groups(&mut self, mut other: Self) -> Result<Vec<u32>, QueryError> {
+        self.periods.merge(&other.periods);
+        let names = other.names();
+        let mut places = Vec::with_capacity(names.len());
+        for (name, part) in names.into_iter().zip(other.groups) {
+            let index = match name {
+                Some(name) => self.group(&name)?,
+                None => self.other()?,
+            };
             places.push(index);
             let group = &mut self.groups[index as usize];
             group.samples += part.samples;
@@ -375,6 +420,8 @@ impl Pairs {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Grouped {
     pub groups: Vec<(Arc<str>, Group)>,
+    /// What the names have together that are not told apart.
+    pub others: Option<Group>,
     pub periods: Periods,
 }
 

@@ -37,6 +37,14 @@ pub enum QueryError {
         /// How to ask for less.
         hint: String,
     },
+    /// More values of a label in steps of time than one answer counts.
+    #[error("the selection has more than {groups} groups of {steps} steps each")]
+    TooManyGroups {
+        /// How many fit.
+        groups: usize,
+        /// Steps of each.
+        steps: usize,
+    },
     /// More queries than may run and wait.
     #[error("{running} queries run and {waiting} wait: no more are taken")]
     Overloaded {
@@ -142,6 +150,7 @@ impl QueryError {
             | Self::BadTime { hint, .. }
             | Self::BadParameter { hint, .. }
             | Self::TooLarge { hint, .. } => hint,
+            Self::TooManyGroups { .. } => "ask for another `by`, a longer `step`, or a narrower selector",
             Self::Overloaded { .. } => "try again in a few seconds",
             Self::NoMemory { .. } if self.is_temporary() => "try again in a few seconds, when other queries have ended",
             Self::NoMemory { .. } => {

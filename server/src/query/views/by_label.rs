@@ -3,7 +3,7 @@
 use crate::hash::MixState;
 use crate::label::{Label, LabelTable};
 use crate::query::ask::question::Question;
-use crate::query::count::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
+use crate::query::count::group_counts::{Group, GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
 use crate::query::count::scan::{Accumulator, scan};
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
@@ -18,16 +18,73 @@ use crate::query::views::matching::{OnlyStacks, StackIds};
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Which samples are counted, and what is wanted beside their counts.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Extra {
     /// Only samples of these stacks.
     pub(crate) only: Option<Arc<StackIds>>,
     /// How whole each group's stacks are.
     pub(crate) quality: bool,
+}
+
+/// The values of a label that are groups of their own.
+type ToldApart = Arc<HashSet<Arc<str>>>;
+
+/// What a chart of a label's busiest values, and a table of all, are made of.
+pub(crate) struct Charted {
+    /// Every value, in steps where those are not apart.
+    pub(crate) whole: Grouped,
+    /// The busiest values in steps, and how many others there are, where all of them in steps are more than fit.
+    pub(crate) busiest: Option<(Grouped, usize)>,
+}
+
+/// Counts samples by the values of labels in steps, of which a chart shows the `limit` busiest. Where all values in
+/// steps are more than fit, it reads the samples twice more: to find the busiest, then to tell those apart alone.
+pub(crate) async fn charted(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: &Question,
+    labels: &[Label],
+    (steps, limit): (Steps, usize),
+    extra: Extra,
+) -> Result<Vec<Charted>, QueryError> {
+    match by_labels(engine, snapshot, question, labels, steps, extra.clone()).await {
+        Err(QueryError::TooManyGroups { .. }) if steps.count > 1 => {}
+        counted => {
+            let alone = |whole| Charted { whole, busiest: None };
+            return Ok(counted?.into_iter().map(alone).collect());
+        }
+    }
+    let once = Steps::one(question.window);
+    let wholes = by_labels(engine, snapshot, question, labels, once, extra.clone()).await?;
+    let told_apart: Vec<ToldApart> = wholes.iter().map(|whole| Arc::new(busiest(whole, limit))).collect();
+    let extra = Extra {
+        quality: false,
+        ..extra
+    };
+    let apart = counted(engine, snapshot, question, labels, steps, extra, Some(&told_apart)).await?;
+    let others = |whole: &Grouped| whole.groups.len().saturating_sub(limit);
+    let of_label = |(whole, apart): (Grouped, Grouped)| Charted {
+        busiest: Some((apart, others(&whole))),
+        whole,
+    };
+    Ok(wholes.into_iter().zip(apart).map(of_label).collect())
+}
+
+/// The values with the most time.
+fn busiest(whole: &Grouped, limit: usize) -> HashSet<Arc<str>> {
+    let mut groups: Vec<&(Arc<str>, Group)> = whole.groups.iter().collect();
+    groups.sort_by(|a, b| busier(a, b));
+    groups.into_iter().take(limit).map(|(name, _)| name.clone()).collect()
+}
+
+/// The order of lines: by time, by samples, by name.
+pub(crate) fn busier((a_name, a): &(Arc<str>, Group), (b_name, b): &(Arc<str>, Group)) -> Ordering {
+    (b.value_ns, b.samples, a_name).cmp(&(a.value_ns, a.samples, b_name))
 }
 
 /// Counts samples by the values of a label. Samples without a value are in the group with the empty name.
@@ -52,6 +109,19 @@ pub(crate) async fn by_labels(
     steps: Steps,
     extra: Extra,
 ) -> Result<Vec<Grouped>, QueryError> {
+    counted(engine, snapshot, question, labels, steps, extra, None).await
+}
+
+/// The same, with the values of each label that are groups of their own.
+async fn counted(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: &Question,
+    labels: &[Label],
+    steps: Steps,
+    extra: Extra,
+    told_apart: Option<&[ToldApart]>,
+) -> Result<Vec<Grouped>, QueryError> {
     let days = Days::of(question.window);
     let mut sources = Vec::with_capacity(labels.len());
     for label in labels {
@@ -60,10 +130,12 @@ pub(crate) async fn by_labels(
     let selected = scope(snapshot, question).await?;
     let limits = engine.limits();
     let groups = || {
-        let of = |(column, by): &(&'static str, GroupBy)| {
-            GroupCounts::new(column, by.clone(), steps, limits.cells).without(question.except)
+        let of = |(place, (column, by)): (usize, &(&'static str, GroupBy))| {
+            GroupCounts::new(column, by.clone(), steps, limits.cells)
+                .without(question.except)
+                .telling_apart(told_apart.map(|names| names[place].clone()))
         };
-        sources.iter().map(of)
+        sources.iter().enumerate().map(of)
     };
     if !extra.quality {
         let new = || EachOf::new(groups());

@@ -8,7 +8,7 @@ use crate::query::count::group_counts::Group;
 use crate::query::count::observed_time::{ObservedTime, observe};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::steps::Steps;
-use crate::query::views::by_label::{Extra, by_label};
+use crate::query::views::by_label::{Charted, Extra, busier, charted};
 use crate::query::views::engine::Engine;
 use crate::query::views::matching::{FrameMatch, matching_stacks};
 use crate::store::Snapshot;
@@ -105,17 +105,18 @@ pub async fn series(
         only: matched.as_ref().map(|matched| matched.stacks.clone()),
         quality: false,
     };
-    let (groups, exposure) = tokio::try_join!(
-        by_label(engine, snapshot, &question, by, steps, extra),
+    let (mut all, exposure) = tokio::try_join!(
+        charted(engine, snapshot, &question, &[by], (steps, chart.limit), extra),
         observe(snapshot, &question, steps, kind.marked),
     )?;
     // What was watched does not depend on the function.
-    let samples = matched.map_or(groups.periods.samples, |matched| matched.samples);
+    let counted = all.swap_remove(0);
+    let samples = matched.map_or(counted.whole.periods.samples, |matched| matched.samples);
     let exposure = exposure.with_samples(samples, steps);
     Ok(chart_of(
         question,
         (by, steps, chart.limit),
-        groups.groups,
+        counted,
         &exposure,
         kind.unit,
     ))
@@ -125,11 +126,13 @@ pub async fn series(
 pub(crate) fn chart_of(
     question: Question,
     (by, steps, limit): (Label, Steps, usize),
-    mut groups: Vec<(Arc<str>, Group)>,
+    counted: Charted,
     exposure: &ObservedTime,
     unit: Unit,
 ) -> Series {
-    groups.sort_by(|(a_name, a), (b_name, b)| (b.value_ns, b.samples, a_name).cmp(&(a.value_ns, a.samples, b_name)));
+    let (of_steps, not_apart) = counted.busiest.unwrap_or((counted.whole, 0));
+    let (mut groups, others) = (of_steps.groups, of_steps.others);
+    groups.sort_by(busier);
     let rest = groups.split_off(limit.min(groups.len()));
     let share = |seconds: &[f64]| -> Vec<f64> {
         let of_step = |(step, seconds): (usize, &f64)| {
@@ -147,11 +150,11 @@ pub(crate) fn chart_of(
         values.iter().zip(&exposure.accounted_s).map(rate).collect()
     };
     let rate_of = |name, group: &Group| line(name, group, exposure, &unit);
-    let other = (!rest.is_empty()).then(|| {
-        let mut sum = Group {
+    let other = (!rest.is_empty() || others.is_some()).then(|| {
+        let mut sum = others.unwrap_or_else(|| Group {
             steps_ns: vec![0; steps.count],
             ..Group::default()
-        };
+        });
         for (_, group) in &rest {
             sum.samples += group.samples;
             sum.value_ns = sum.value_ns.saturating_add(group.value_ns);
@@ -160,7 +163,7 @@ pub(crate) fn chart_of(
                 .zip(&group.steps_ns)
                 .for_each(|(s, v)| *s = s.saturating_add(*v));
         }
-        (rest.len(), rate_of("".into(), &sum))
+        (rest.len() + not_apart, rate_of("".into(), &sum))
     });
     Series {
         by,

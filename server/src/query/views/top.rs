@@ -248,7 +248,9 @@ async fn labels(
 
 /// A row for each group, of what was observed with their samples.
 pub(crate) fn rows_of(grouped: Grouped, exposure: &ObservedTime, unit: &Unit) -> (Whole, Vec<Row>) {
-    let Grouped { mut groups, periods } = grouped;
+    let Grouped {
+        mut groups, periods, ..
+    } = grouped;
     groups.sort_by(|(a, _), (b, _)| a.cmp(b));
     let counted = Counted::of(&periods, unit);
     let counts = weighed(groups.iter().map(|(_, group)| group), &counted);

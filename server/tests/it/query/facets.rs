@@ -1,6 +1,8 @@
 //! Charts and tables by several labels at once are those that each label has by itself.
 
 use super::*;
+use stakeout_server::api::query::router_with;
+use stakeout_server::query::{Engine, Limits};
 
 /// The answer that the parts have in common with single ones, as text: each part as it stands there.
 async fn single(server: &Server, path: &str, asked: &[(&str, &str)], by: &str) -> String {
@@ -75,6 +77,55 @@ async fn parts_are_the_bytes_of_single_answers() {
     }
     let empty = [("from", &*ms(from - 86_400 * S)), ("until", &*ms(from - 80_000 * S))];
     holds(&server, &empty, &["service", "cpu"]).await;
+}
+
+/// A chart of many values in many steps counts the busiest of them apart: its answer is the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn more_values_than_fit_in_steps_are_charted_all_the_same() {
+    let from = recent();
+    let (mut server, _) = filled(from).await;
+    server.store.flush().await.unwrap();
+    let (begin, end) = (ms(from), ms(from + 120 * S));
+    let window = [("from", &*begin), ("until", &*end)];
+    let asked = |more: &[(&'static str, &'static str)]| [&window[..], more].concat();
+    let questions = [
+        ("series", asked(&[("by", "thread"), ("step", "1s"), ("limit", "1")])),
+        ("series", asked(&[("by", "service"), ("step", "1s"), ("limit", "1")])),
+        (
+            "series",
+            asked(&[("by", "thread"), ("step", "1s"), ("limit", "1"), ("match", "walk")]),
+        ),
+        (
+            "facets",
+            asked(&[
+                ("by", "service,thread"),
+                ("step", "1s"),
+                ("limit", "1"),
+                ("parts", "both"),
+            ]),
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (path, asked) in &questions {
+        let answer = server.text(path, asked).await;
+        assert!(answer.contains("\"other\":{"), "{path} {asked:?}: {answer}");
+        expected.push(answer);
+    }
+    // A line and that of the others, in 120 steps each.
+    let engine = Engine::new(Limits {
+        cells: 2 * 120,
+        ..Limits::default()
+    });
+    server.app = router_with(engine).with_state(AppState::new(server.store.clone()));
+    for ((path, asked), expected) in questions.iter().zip(expected) {
+        assert_eq!(server.text(path, asked).await, expected, "{path} {asked:?}");
+    }
+    // More lines than fit are still refused, by name.
+    let (status, code, text) = server
+        .error("series", &asked(&[("by", "thread"), ("step", "1s"), ("limit", "2")]))
+        .await;
+    assert_eq!((status, &*code), (413, "too_large"), "{text}");
+    assert!(text.contains("2 groups of 120 steps"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

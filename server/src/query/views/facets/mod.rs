@@ -10,7 +10,7 @@ use crate::query::ask::question::Question;
 use crate::query::count::observed_time::observe;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::steps::Steps;
-use crate::query::views::by_label::{Extra, by_labels};
+use crate::query::views::by_label::{Charted, Extra, charted};
 use crate::query::views::engine::Engine;
 use crate::query::views::matching::{FrameMatch, matching_stacks};
 use crate::query::views::series::{Series, chart_of};
@@ -66,28 +66,27 @@ pub async fn facets(
     let steps = wanted.steps.unwrap_or(whole);
     // What is observed in steps need not add up to the last bit of what is in all of the window.
     let (groups, of_steps, of_whole) = tokio::try_join!(
-        by_labels(engine, snapshot, &question, &wanted.by, steps, extra),
+        charted(engine, snapshot, &question, &wanted.by, (steps, wanted.limit), extra),
         observe(snapshot, &question, steps, kind.marked),
         observe(snapshot, &question, whole, kind.marked),
     )?;
-    let facets = wanted.by.into_iter().zip(groups).map(|(by, grouped)| {
+    let facets = wanted.by.into_iter().zip(groups).map(|(by, counted)| {
         let samples = matched
             .as_ref()
-            .map_or(grouped.periods.samples, |matched| matched.samples);
+            .map_or(counted.whole.periods.samples, |matched| matched.samples);
         let series = wanted.steps.map(|steps| {
             let exposure = of_steps.clone().with_samples(samples, steps);
             let how = (by, steps, wanted.limit);
-            chart_of(
-                question.clone(),
-                how,
-                grouped.groups.clone(),
-                &exposure,
-                kind.unit.clone(),
-            )
+            let of_chart = Charted {
+                // A table needs it too.
+                whole: counted.whole.clone(),
+                busiest: counted.busiest.clone(),
+            };
+            chart_of(question.clone(), how, of_chart, &exposure, kind.unit.clone())
         });
         let top = wanted.tables.then(|| {
             let exposure = of_whole.clone().with_samples(samples, whole);
-            let (whole, rows) = rows_of(grouped, &exposure, &kind.unit);
+            let (whole, rows) = rows_of(counted.whole, &exposure, &kind.unit);
             ranked(By::Label(by), whole, rows, wanted.limit)
         });
         Facet { by, series, top }
