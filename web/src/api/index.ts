@@ -79,12 +79,14 @@ function refusal(status: number, body: string): ApiError {
     const { error } = JSON.parse(body) as { error: { code?: string; message?: string; hint?: string } };
     return new ApiError(error.code ?? "internal", error.message ?? `Status ${status}.`, error.hint ?? "", status);
   } catch {
-    return new ApiError(
-      "internal",
-      `The server answered with status ${status}.`,
-      "The server's log says more.",
-      status,
-    );
+    return status === 431
+      ? new ApiError("too_large", "The question is too long for the server.", "Look for a part of the name.", status)
+      : new ApiError(
+          "internal",
+          `The server answered with status ${status}.`,
+          "The server's log says more.",
+          status,
+        );
   }
 }
 

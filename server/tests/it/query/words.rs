@@ -125,6 +125,9 @@ async fn one_word_is_looked_for_everywhere() {
             hits(&found("7001", &[]).await),
             [("tgid".to_owned(), "7001".to_owned(), "exact".to_owned())]
         );
+        // The CPU's mode is no value of any table, and can be selected all the same.
+        let mode = ("mode".to_owned(), "kernel".to_owned(), "exact".to_owned());
+        assert_eq!(hits(&found("Kernel", &[]).await), [mode]);
         assert_eq!(found("", &[]).await["count"], 0);
         // What is found can be selected.
         let node = found("node-0", &[]).await;

@@ -32,6 +32,9 @@ const MOST_LISTS: usize = 100_000;
 /// Memory of a hit with its table, without its text, in bytes.
 const HIT_BYTES: usize = 96;
 
+/// Each sample has one of these.
+const MODES: [&str; 2] = ["user", "kernel"];
+
 /// The name that functions have among labels.
 const FUNCTION: &str = "function";
 
@@ -175,7 +178,12 @@ async fn of_series(snapshot: &Snapshot, days: &Days, hits: &mut Hits) -> Result<
     let attributes = labels.len();
     let columns: Vec<&str> = labels.iter().map(|label| label.column()).chain(["labels"]).collect();
     let mut lists: HashSet<String> = HashSet::new();
+    let mut has_modes = false;
     collect_rows(snapshot, "series", days.filter(), &columns, |batch| {
+        if !has_modes && batch.num_rows() > 0 {
+            has_modes = true;
+            MODES.iter().for_each(|mode| hits.look_at(Label::Mode.column(), mode, None));
+        }
         for (label, column) in labels.iter().zip(batch.columns()) {
             let mut before = "";
             for value in column.as_string::<i32>().iter().flatten() {
