@@ -81,12 +81,7 @@ function refusal(status: number, body: string): ApiError {
   } catch {
     return status === 431
       ? new ApiError("too_large", "The question is too long for the server.", "Look for a part of the name.", status)
-      : new ApiError(
-          "internal",
-          `The server answered with status ${status}.`,
-          "The server's log says more.",
-          status,
-        );
+      : new ApiError("internal", `The server answered with status ${status}.`, "The server's log says more.", status);
   }
 }
 
