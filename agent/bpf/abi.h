@@ -8,7 +8,7 @@
 
 #define SO_INLINE static inline __attribute__((always_inline))
 
-/* What so_read_code of recover.h says where no code can be read at all. */
+/* What so_read_code of recover.h says where no code can be read at all, and so_read_memory of runtime.h. */
 #define SO_NO_CODE 2
 
 enum so_limits {
@@ -36,7 +36,16 @@ enum so_limits {
 	SO_MAPPING_WORDS = 8,
 	SO_REGISTERS = 16,
 	SO_RBX = 3,
+	SO_R13 = 13,
 	SO_SAVED_WORDS = 8,
+	/* Processes with a language's runtime that are walked by it. */
+	SO_MAX_RUNTIMES = 512,
+	/* Of HotSpot: heaps of code, bytes of a code blob's begin that are read, steps back to it, words of a frame. */
+	SO_JVM_HEAPS = 4,
+	SO_JVM_BLOB_WORDS = 16,
+	SO_JVM_SEGMENT_STEPS = 24,
+	SO_JVM_FRAME_WORDS = 16,
+	SO_JVM_CONST_METHOD_WORDS = 8,
 	/*
 	 * Of a stack that is searched for a return address: words at a time, pieces in all, where a table is
 	 * wrong, and above a root.
@@ -135,7 +144,60 @@ struct so_process {
 	u32 address_space;	/* another number whenever a mapping or a table changes */
 	u32 mappings;		/* place of the first */
 	u32 mapping_count;
+	u32 runtime;		/* one more than the number of its entry in `runtimes`; 0 without one */
+	u32 unused;
 	u64 unmapped_ns;	/* written by the walk: when it last asked user space about an address without mapping */
+};
+
+enum so_runtime_kind {
+	SO_RUNTIME_NONE = 0,
+	SO_RUNTIME_JVM = 1,
+};
+
+/* A heap of code of HotSpot. */
+struct so_code_heap {
+	u64 begin;
+	u64 bytes;		/* reserved */
+	u64 segments;		/* address of the segment map */
+	u32 segment_shift;
+	u32 unused;
+};
+
+/*
+ * Of one process with a JVM: where its code lies, and where in its structures stands what a walk needs. Offsets are
+ * bytes from the structure's begin, slots are words from the frame pointer.
+ */
+struct so_jvm {
+	u64 interpreter_begin;
+	u64 interpreter_bytes;
+	struct so_code_heap heaps[SO_JVM_HEAPS];
+	/* HeapBlock, CodeBlob and nmethod. */
+	u16 block_header_bytes;
+	u16 frame_size;		/* in words, of four bytes */
+	u16 frame_complete;
+	u16 code_begin;
+	u16 compile_id;
+	u16 deopt_handler;
+	u16 orig_pc;
+	/* Method and ConstMethod: bytecodes begin behind the latter. */
+	u16 const_method;
+	u16 const_method_bytes;
+	u16 code_size;
+	u16 unused_too;
+	u16 heap_count;
+	u8 frame_complete_bytes;
+	u8 code_begin_bytes;	/* 8: an address; less: an offset from the blob */
+	u8 deopt_handler_bytes;	/* 8: an address; 4: an offset from the blob; 0: unknown */
+	u8 unused;
+	s32 slot_method;
+	s32 slot_bcp;
+	s32 slot_sender_sp;
+};
+
+struct so_runtime {
+	u32 kind;		/* enum so_runtime_kind */
+	u32 unused;
+	struct so_jvm jvm;
 };
 
 /* One cache line holds four. Empty slots are zero, which no tag and rule give. */
@@ -166,6 +228,14 @@ struct so_walk {
 	u64 before_sp;
 	u64 before_fp;
 	u64 trusted;
+	/*
+	 * Of the frame that was stepped from, where a runtime tells what it is: the two words that stand for it in the
+	 * sample.
+	 */
+	u64 runtime_frame;
+	u64 runtime_detail;
+	u32 runtime;		/* as in so_process */
+	u32 unused_too;
 };
 
 /* A search of the stack. */
@@ -199,6 +269,23 @@ enum so_step {
 
 /* In user addresses of a sample: the frame was interrupted there (by a signal), it is no return address. */
 #define SO_EXACT_ADDRESS (1ULL << 63)
+/*
+ * In words of user frames, bits 60 to 62: what the lower 60 bits are. A frame of a runtime takes two words, of which the
+ * second one is its detail.
+ */
+#define SO_FRAME_SHIFT 60
+enum so_frame_word {
+	SO_FRAME_ADDRESS = 0,
+	/* Address in compiled code of a JVM; the detail is the compilation's number. */
+	SO_FRAME_JVM_COMPILED = 1,
+	/*
+	 * Address of an interpreted method of a JVM; the detail is the offset of the bytecode (16 bits, all ones: unknown) and
+	 * above them a hash of what the method's constant part begins with.
+	 */
+	SO_FRAME_JVM_INTERPRETED = 2,
+	SO_FRAME_DETAIL = 7,
+};
+#define SO_FRAME_WORD(kind, value) ((u64)(kind) << SO_FRAME_SHIFT | ((value) & ((1ULL << SO_FRAME_SHIFT) - 1)))
 
 enum so_sample_flags {
 	/* The CPU ran user code when the timer fired. */

@@ -73,6 +73,14 @@ struct {
 	__type(value, struct so_process);
 } processes SEC(".maps");
 
+/* Of processes with a language's runtime, by numbers that user space gives. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SO_MAX_RUNTIMES);
+	__type(key, u32);
+	__type(value, struct so_runtime);
+} runtimes SEC(".maps");
+
 struct so_cache {
 	struct so_cached slots[SO_CACHE_SLOTS];
 };

@@ -44,6 +44,16 @@ SO_INLINE int so_read_code(void *to, u32 size, u64 address)
 	return bpf_probe_read_user(to, size, (const void *)address) != 0;
 }
 
+SO_INLINE int so_read_memory(void *to, u32 size, u64 address)
+{
+	return bpf_probe_read_user(to, size, (const void *)address) != 0;
+}
+
+SO_INLINE const struct so_runtime *so_runtime_at(u32 number)
+{
+	return bpf_map_lookup_elem(&runtimes, &number);
+}
+
 /*
  * A function that the verifier looks at once, whatever its arguments are. Weak, so that the compiler cannot look into
  * it either: it would leave out arguments that are not used, and the verifier wants them ("R1 is not a scalar", on
@@ -55,6 +65,8 @@ SO_INLINE int so_read_code(void *to, u32 size, u64 address)
 int look_user(u64 pc);
 int try_user(u64 at, u64 word);
 int scan_user(u64 address);
+int runtime_user(u32 unused);
+#define so_runtime_step(walk) runtime_user(0)
 #define so_look(walk, scan, pc) look_user(pc)
 #define so_try(walk, scan, at, word) try_user(at, word)
 #define so_scan(walk, scan, address) scan_user(address)
@@ -193,6 +205,14 @@ APART int step_user(u32 unused)
 	return record ? so_step_once(&record->walk) : SO_STEP_BROKEN;
 }
 
+APART int runtime_user(u32 unused)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_runtime_step_once(&record->walk, record->scan.words) : SO_STEP_BROKEN;
+}
+
 APART int look_user(u64 pc)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -228,6 +248,14 @@ APART int recover_user(u32 step)
 /* Frames that are walked before the verifier looks at the loop again. */
 #define PIECE_FRAMES 64
 
+/* Puts a word of the user stack behind the kernel's frames, of which there are `first`. */
+SO_INLINE void put_word(struct so_scratch *record, u32 first, u32 place, u64 word)
+{
+	if (place >= SO_LEAF_FRAMES)
+		place = SO_LEAF_FRAMES + ((place - SO_LEAF_FRAMES) & (SO_ROOT_FRAMES - 1));
+	record->words[(first + place) & (SO_RECORD_FRAMES - 1)] = word;
+}
+
 /*
  * Walks a few frames, and puts them behind those of the kernel, of which there are `first`. Says why it stopped,
  * if it did.
@@ -240,23 +268,25 @@ APART int walk_piece(u32 first)
 	if (!record)
 		return SO_STEP_BROKEN;
 	for (i = 0; i < PIECE_FRAMES; i++) {
-		u32 step = step_user(0), place;
+		u32 step = step_user(0), place = record->header.user_frames;
 
+		/* The frame that was stepped from is its runtime's. */
+		if (record->walk.runtime_frame) {
+			put_word(record, first, place - 1, record->walk.runtime_frame);
+			put_word(record, first, place, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
+			record->header.user_frames = ++place;
+		}
 		if (step == SO_STEP_ROOT || step == SO_STEP_NO_TABLE)
 			return step;
 		if (step != SO_STEP_FRAME)
 			step = recover_user(step);
 		if (step != SO_STEP_FRAME && step != SO_STEP_INSTEAD)
 			return step;
-		place = record->header.user_frames;
 		if (step == SO_STEP_FRAME)
 			record->header.user_frames = place + 1;
 		else
 			place--;
-		if (place >= SO_LEAF_FRAMES)
-			place = SO_LEAF_FRAMES + ((place - SO_LEAF_FRAMES) & (SO_ROOT_FRAMES - 1));
-		record->words[(first + place) & (SO_RECORD_FRAMES - 1)] =
-			record->walk.pc | (record->walk.innermost ? SO_EXACT_ADDRESS : 0);
+		put_word(record, first, place, record->walk.pc | (record->walk.innermost ? SO_EXACT_ADDRESS : 0));
 	}
 	return SO_STEP_FRAME;
 }
@@ -446,12 +476,16 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->mappings = 0;
 		walk->mapping_count = 0;
 		walk->address_space = 0;
+		walk->runtime = 0;
+		walk->runtime_frame = 0;
+		walk->unused_too = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);
 		if (process && process->exec_id == record->header.exec_id &&
 		    process->start_ticks == record->header.start_boottime_ns / USER_TICK_NS) {
 			walk->mappings = process->mappings;
 			walk->mapping_count = process->mapping_count;
 			walk->address_space = process->address_space;
+			walk->runtime = process->runtime;
 		}
 		if (so_is_user_address(walk->pc)) {
 			u32 frames;

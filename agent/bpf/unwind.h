@@ -8,7 +8,7 @@
  *   const u64 *so_rule_at(u32 number)                   a packed rule, or NULL
  *   struct so_cached *so_cached_at(u32 number)          a slot of the cache of rules, or NULL
  *
- * and what recover.h, which stands behind it, names.
+ * and what recover.h and runtime.h, which stand behind it, name.
  *
  * A mapping of executable memory leads to a directory of chunks of 64 KiB of code, a chunk to its rows, a row to a
  * rule (abi.h says how each is laid out; agent/src/unwind makes them). Where nothing says how a function's frame
@@ -194,6 +194,8 @@ SO_INLINE enum so_step so_step_frame_pointer(struct so_walk *walk, int other_sta
 	return SO_STEP_FRAME;
 }
 
+#include "runtime.h"
+
 /* The kernel pushed a frame with all registers and jumped to the handler, whose return address leads here. */
 SO_INLINE enum so_step so_step_signal(struct so_walk *walk)
 {
@@ -329,6 +331,7 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 	enum so_step step;
 	u64 rule = SO_RULE_UNKNOWN;
 
+	walk->runtime_frame = 0;
 	switch (so_find_rule(walk, pc, &rule, !walk->innermost && walk->pc != walk->trusted)) {
 	case SO_FOUND_NO_MAPPING:
 		return SO_STEP_NO_MAPPING;
@@ -345,7 +348,7 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 	case SO_CFA_SIGNAL:
 		return so_step_signal(walk);
 	case SO_CFA_UNKNOWN:
-		step = so_step_frame_pointer(walk, 0);
+		step = walk->runtime ? so_runtime_step(walk) : so_step_frame_pointer(walk, 0);
 		break;
 	case SO_CFA_FP_CHAIN:
 		step = so_step_frame_pointer(walk, 1);
@@ -361,7 +364,7 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 		walk->before_sp = before_sp;
 		walk->before_fp = before_fp;
 		walk->innermost = 0;
-		walk->guessed = (rule & 15) == SO_CFA_UNKNOWN;
+		walk->guessed = (rule & 15) == SO_CFA_UNKNOWN && !walk->runtime_frame;
 	}
 	return step;
 }

@@ -11,6 +11,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int32_t s32;
 typedef int64_t s64;
 
 #include "abi.h"
@@ -28,6 +29,11 @@ struct so_memory {
 	const u8 *code;
 	u64 code_address;
 	u64 code_bytes;
+	/* Reads any memory of the process as it is now; 0 where it could be read. NULL: there is none. */
+	int (*read_memory)(void *process, void *to, u32 size, u64 address);
+	void *process;
+	/* Or NULL. */
+	const struct so_runtime *runtime;
 };
 
 static _Thread_local const struct so_memory *memory;
@@ -70,6 +76,20 @@ SO_INLINE int so_read_code(void *to, u32 size, u64 address)
 	return 0;
 }
 
+SO_INLINE int so_read_memory(void *to, u32 size, u64 address)
+{
+	return memory->read_memory ? memory->read_memory(memory->process, to, size, address) : 1;
+}
+
+SO_INLINE const struct so_runtime *so_runtime_at(u32 number)
+{
+	(void)number;
+	return memory->runtime;
+}
+
+static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
+
+#define so_runtime_step(walk) so_runtime_step_once(walk, runtime_words)
 #define so_look(walk, scan, pc) so_look_once(walk, scan, pc)
 #define so_try(walk, scan, at, word) so_try_once(walk, scan, at, word)
 #define so_scan(walk, scan, address) so_scan_once(walk, scan, address)
@@ -88,6 +108,13 @@ u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, 
 	memory = from;
 	for (*count = 0; *count < capacity;) {
 		step = so_step_once(walk);
+		/* The frame that was stepped from is its runtime's: two words. */
+		if (walk->runtime_frame && before + *count > 0) {
+			frames[before + *count - 1] = walk->runtime_frame;
+			frames[before + (*count)++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
+			if (*count >= capacity)
+				break;
+		}
 		if (step != SO_STEP_FRAME && step != SO_STEP_ROOT && step != SO_STEP_NO_TABLE)
 			step = so_recover_once(walk, &scan, step);
 		if (step == SO_STEP_FRAME)

@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod metadata;
 pub mod process;
 mod random;
+pub mod runtime;
 pub mod ship;
 pub mod symbolize;
 pub mod sys;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::deferred::{DeferredStacks, StackPool, Stop, location_of_stop};
 use super::locate::{LocatedStack, kernel_addresses, left_out, locate};
+use super::runtimes::Runtimes;
 use crate::cpu_budget::CpuBudget;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::hash::FastMap;
@@ -47,6 +48,7 @@ pub(super) struct Memory {
     old: FastMap<u128, Arc<LocatedStack>>,
     thread_names: FastMap<Box<[u8]>, Arc<str>>,
     hashed: Vec<u8>,
+    pub(super) runtimes: Runtimes,
     /// Of stacks in all intervals that have not been handed over.
     pub(super) stack_pool: StackPool,
     /// Copies for which there was no room.
@@ -217,8 +219,11 @@ impl Interval {
                 let located = match memory.get(hash) {
                     Some(located) => located,
                     None => {
-                        let located = Arc::new(locate(sample, key, table, now_ns));
-                        memory.put(hash, Arc::clone(&located));
+                        let (located, is_final) = locate(sample, key, table, &mut memory.runtimes, now_ns);
+                        let located = Arc::new(located);
+                        if is_final {
+                            memory.put(hash, Arc::clone(&located));
+                        }
                         located
                     }
                 };

@@ -1,14 +1,18 @@
 //! The addresses of a stack, to the code that was there.
 
-use crate::frames::{CodeLocation, ProgramKey, SourceId};
-use crate::kernel::{EXACT_ADDRESS, LEAF_FRAMES, RawSample, WalkEnd};
+use crate::frames::{CodeLocation, Frames, ProgramKey, SourceId};
+use crate::kernel::{EXACT_ADDRESS, FrameWord, LEAF_FRAMES, RawSample, WalkEnd};
 use crate::process::{Source, Table};
+
+use super::runtimes::{RuntimePlace, Runtimes};
 
 /// A stack whose addresses have been traced to their sources, leaf first.
 #[derive(Debug)]
 pub(super) struct LocatedStack {
     pub(super) kernel: Box<[CodeLocation]>,
     pub(super) user: Box<[CodeLocation]>,
+    /// Frames of a language's runtime, by their places in `user`, where stands [`SourceId::RUNTIME`].
+    pub(super) runtime: Box<[(usize, Frames)]>,
     /// What was left out of the middle of `user`.
     pub(super) gap: Option<Gap>,
     pub(super) walk_end: WalkEnd,
@@ -38,7 +42,14 @@ pub(super) fn left_out(frames: u32) -> u32 {
     frames.checked_ilog2().map_or(0, |power| 1 << power)
 }
 
-pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
+/// Also tells whether all frames of a runtime are known as well as can be: some may be put off.
+pub(super) fn locate(
+    sample: &RawSample<'_>,
+    key: ProgramKey,
+    table: &mut Table,
+    runtimes: &mut Runtimes,
+    now_ns: u64,
+) -> (LocatedStack, bool) {
     let mut sources: Vec<(SourceId, Source)> = Vec::new();
     let kernel = kernel_addresses(sample).map(|address| match table.kernel_location(address, sample.time_ns) {
         Some((location, source)) => {
@@ -60,11 +71,41 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         _ => sample.user,
     };
     let mut user: Vec<CodeLocation> = Vec::with_capacity(addresses.len());
-    for (index, address) in addresses.iter().enumerate() {
+    let mut runtime: Vec<(usize, Frames)> = Vec::new();
+    let (mut is_final, mut gap_at) = (true, None);
+    for (index, word) in addresses.iter().enumerate() {
+        if index == LEAF_FRAMES {
+            gap_at = Some(user.len());
+        }
         // So was the kernel's way back from a signal's handler: nothing there called the handler.
-        let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);
-        let innermost = index == 0 || address & EXACT_ADDRESS != 0 || restores;
-        let location = table.location_at(key, address_of(*address, innermost), sample.time_ns, innermost, now_ns);
+        let restores = || sample.user.get(index + 1).is_some_and(|next| is_exact(*next));
+        let innermost = index == 0 || is_exact(*word);
+        let address = match FrameWord::of(*word) {
+            FrameWord::Address(address) => address,
+            // Of a frame in the middle, which was left out.
+            FrameWord::Detail(_) => continue,
+            FrameWord::Runtime(frame) => {
+                let detail = match addresses.get(index + 1).map(|word| FrameWord::of(*word)) {
+                    Some(FrameWord::Detail(detail)) => Some(detail),
+                    _ => None,
+                };
+                let place = RuntimePlace {
+                    frame,
+                    detail,
+                    innermost,
+                };
+                let known = runtimes.frames(key, place, table.proc_id(key), now_ns);
+                is_final &= known.is_final;
+                runtime.push((user.len(), known.frames));
+                user.push(CodeLocation {
+                    source: SourceId::RUNTIME,
+                    offset: 0,
+                });
+                continue;
+            }
+        };
+        let innermost = innermost || restores();
+        let location = table.location_at(key, address_of(address, innermost), sample.time_ns, innermost, now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
         if !innermost && location.source == SourceId::UNKNOWN {
             walk_end = WalkEnd::Broken;
@@ -79,18 +120,31 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         ids.into_iter()
             .filter_map(|id| Some((id, table.source(key, id, now_ns)?))),
     );
-    let gap = (sample.user_skipped > 0 && user.len() >= LEAF_FRAMES).then(|| Gap {
-        at: LEAF_FRAMES,
-        frames: left_out(sample.user_skipped),
+    let skipped = frames_in(sample.user_skipped, addresses.len(), user.len());
+    let gap = (sample.user_skipped > 0 && addresses.len() >= LEAF_FRAMES).then(|| Gap {
+        at: gap_at.unwrap_or(user.len()),
+        frames: left_out(skipped),
     });
-    LocatedStack {
+    let stack = LocatedStack {
         kernel,
         user: user.into(),
+        runtime: runtime.into(),
         gap,
         walk_end,
         kernel_cut: sample.kernel_cut,
         sources: sources.into(),
-    }
+    };
+    (stack, is_final)
+}
+
+fn is_exact(word: u64) -> bool {
+    word & EXACT_ADDRESS != 0
+}
+
+/// How many frames so many words are that were left out, where `words` of the rest are `frames`: those of a runtime
+/// have two.
+fn frames_in(skipped: u32, words: usize, frames: usize) -> u32 {
+    (u64::from(skipped) * frames.min(words) as u64).div_ceil(words.max(1) as u64) as u32
 }
 
 /// Where the code is: one byte before a return address lies the call, which may be a function's last instruction.

@@ -20,6 +20,7 @@ mod locate;
 mod naming;
 mod news;
 mod running;
+mod runtimes;
 mod sampling;
 mod tables;
 mod threads;

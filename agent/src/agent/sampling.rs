@@ -201,7 +201,8 @@ impl Sampling {
                 let often = if self.nothing_waits() { 1 } else { DRAINS_WHILE_WAITING };
                 next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
             }
-            self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.unwinding
+                .follow(&mut self.table, &mut self.memory.runtimes, &mut self.sensor, now);
             self.walk_deferred(now);
             self.close_if_ready(now)?;
             if now >= next_batch {
@@ -392,7 +393,7 @@ impl Sampling {
     /// By name, what was done less well because a limit was reached; only what happened.
     fn limits(&self, counters: &Counters) -> BTreeMap<&'static str, u64> {
         let (table, unwinding) = (self.table.stats(), self.unwinding.stats());
-        let stuck = stuck_reads();
+        let (stuck, runtimes) = (stuck_reads(), self.memory.runtimes.stats());
         let all = [
             // Stacks that were left cut, since too many waited for tables at once.
             (
@@ -419,6 +420,10 @@ impl Sampling {
             ("kernel_code_forgotten", table.kernel_code_forgotten),
             // No limit is reached here, but names are lacking all the same.
             ("code_replaced", table.code_replaced),
+            ("runtime_code_replaced", runtimes.replaced),
+            ("runtime_frames_unreadable", runtimes.unreadable),
+            ("runtime_frames_put_off", runtimes.put_off),
+            ("runtimes_unknown", runtimes.unknown),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
@@ -436,7 +441,8 @@ impl Sampling {
             );
             if self.degradation == DegradationLevel::FewTables {
                 self.memory.age();
-                self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
+                self.unwinding
+                    .give_up_unused(&mut self.table, &self.memory.runtimes, &mut self.sensor, now);
             }
             sys::release_memory();
         }
@@ -486,7 +492,8 @@ impl Sampling {
             std::thread::sleep(STOP_WAIT);
             let now = sys::monotonic_ns();
             self.open_deferred(now);
-            self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.unwinding
+                .follow(&mut self.table, &mut self.memory.runtimes, &mut self.sensor, now);
             self.walk_deferred(now);
             self.close_if_ready(now)?;
         }

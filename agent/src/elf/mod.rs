@@ -10,6 +10,7 @@
 mod blocks;
 mod compressed;
 mod coverage;
+mod dynamic;
 mod image;
 pub(crate) mod pclntab;
 pub(crate) mod plt;
@@ -19,6 +20,7 @@ pub(crate) mod symbols;
 
 pub(crate) use compressed::{decompressed, decompressed_bytes};
 pub(crate) use coverage::Coverage;
+pub(crate) use dynamic::dynamic_symbols;
 pub(crate) use image::{Arch, FileRange, Image, Registers, Section, address_of, field, read_from};
 pub use image::{Segment, code_address};
 pub use read_turn::ReadTurn;

@@ -11,7 +11,7 @@ use super::coverage::{BLOCK_SYMBOLS, Coverage, Mask, Slices};
 use super::image::{Image, Section, Segment, field};
 
 pub(crate) const SHT_SYMTAB: u64 = 2;
-const SHT_DYNSYM: u64 = 11;
+pub(crate) const SHT_DYNSYM: u64 = 11;
 const BLOCK_BYTES: u64 = (BLOCK_SYMBOLS * SYMBOL_BYTES) as u64;
 const STT_NOTYPE: u8 = 0;
 const STT_FUNC: u8 = 2;

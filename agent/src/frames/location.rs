@@ -13,6 +13,8 @@ impl SourceId {
     pub const UNKNOWN: Self = Self(2);
     /// Something else was mapped at the address between the sample and the look.
     pub const REPLACED: Self = Self(3);
+    /// A language's runtime tells of the frame: its names stand with the stack.
+    pub const RUNTIME: Self = Self(4);
     pub(crate) const FIRST_FREE: u32 = 16;
 
     /// For comparing.

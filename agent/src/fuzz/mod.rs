@@ -7,7 +7,7 @@
 pub(crate) mod made;
 
 use crate::elf::field;
-use crate::{kernel, metadata, process, ship, symbolize, unwind};
+use crate::{kernel, metadata, process, runtime, ship, symbolize, unwind};
 
 /// One decoder, or some that read the same thing.
 #[derive(Debug)]
@@ -45,6 +45,10 @@ pub const TARGETS: &[Target] = &[
     target("records", 4 * MIB, kernel::fuzz::records),
     target("mappings", 4 * MIB, kernel::fuzz::mappings),
     target("walk", 4 * MIB, kernel::fuzz::walk),
+    target("walk-runtime", 4 * MIB, kernel::fuzz::runtime),
+    target("jvm-tables", 4 * MIB, runtime::jvm::fuzz::tables),
+    target("jvm-numbers", MIB, runtime::jvm::fuzz::numbers),
+    target("jvm-memory", 16 * MIB, runtime::jvm::fuzz::memory),
     // A request has at most 256 MiB.
     target("spool", 260 * MIB, ship::fuzz::spool),
     target("answer", 4 * MIB, ship::fuzz::answer),

@@ -3,7 +3,11 @@
 use super::events::parse_event;
 use super::mappings::Told;
 use super::records::{Drained, read_record};
-use super::{Arch, EXACT_ADDRESS, HostMemory, MAX_USER_FRAMES, MAX_WALKED_FRAMES, Registers, WalkStop, so_walk};
+use super::tables::LiveRuntime;
+use super::{
+    Arch, EXACT_ADDRESS, FrameWord, HostMemory, MAX_USER_FRAMES, MAX_WALKED_FRAMES, Registers, WalkStop, so_runtime,
+    so_walk,
+};
 use crate::fuzz::Input;
 use crate::unwind::{Memory, Published, Range};
 
@@ -52,7 +56,7 @@ fn resume(mut walk: so_walk, user: &[u64], stack: &[u8]) {
         count: 1,
     };
     let mut frames = user.to_vec();
-    memory.walk_on(Arch::HOST, &mut walk, program, stack, &mut frames);
+    memory.walk_on(Arch::HOST, &mut walk, program, stack, None, &mut frames);
     // The last one may turn out to be another.
     let kept = user.split_last().map_or(user, |(_, kept)| kept);
     assert!(frames.starts_with(kept) && (user.len()..=MAX_WALKED_FRAMES.max(user.len())).contains(&frames.len()));
@@ -104,10 +108,71 @@ fn walked(bytes: &[u8]) -> (usize, WalkStop) {
     if let Some(mut walk) = read_record::<so_walk>(stack) {
         let mut frames = vec![0; usize::from(bytes[0]) * 4];
         let before = frames.len();
-        memory.walk_on(arch, &mut walk, program, stack, &mut frames);
+        memory.walk_on(arch, &mut walk, program, stack, None, &mut frames);
         assert!((before..=before.max(MAX_WALKED_FRAMES)).contains(&frames.len()));
     }
     ended
+}
+
+/// Where a process's memory begins that a runtime's structures lie in.
+const IMAGE: u64 = 0x5000_0000_0000;
+/// Reads of a step from a frame of a runtime: steps through a segment map, and some fields.
+const MAX_READS_A_FRAME: usize = 40;
+
+/// Tables and registers as for [`walk`], a runtime, and the rest is both the stack and the process's memory.
+pub(crate) fn runtime(bytes: &[u8]) {
+    let mut input = Input(bytes);
+    let (memory, program) = tables(&mut input);
+    let registers = registers(&mut input);
+    let Some(mut runtime) = read_record::<so_runtime>(input.0) else {
+        return;
+    };
+    let rest = &input.0[size_of::<so_runtime>()..];
+    runtime.kind = 1;
+    // Mostly as they should be: code where mappings are, structures where there is memory.
+    let jvm = &mut runtime.jvm;
+    jvm.interpreter_begin = MAPPING_BYTES + jvm.interpreter_begin % MAPPING_BYTES;
+    jvm.interpreter_bytes %= MAPPING_BYTES;
+    for heap in &mut jvm.heaps {
+        heap.begin = MAPPING_BYTES + heap.begin % MAPPING_BYTES;
+        heap.bytes %= 4 * MAPPING_BYTES;
+        heap.segments = IMAGE + heap.segments % (1 << 12);
+    }
+    let reads = std::cell::Cell::new(0_usize);
+    let read = |address: u64, to: &mut [u8]| {
+        reads.set(reads.get() + 1);
+        let first = address.checked_sub(IMAGE).and_then(|first| usize::try_from(first).ok());
+        let piece = first.and_then(|first| rest.get(first..first.checked_add(to.len())?));
+        piece.map(|piece| to.copy_from_slice(piece)).is_some()
+    };
+    let live = LiveRuntime {
+        runtime: &runtime,
+        read: &read,
+    };
+    let mut walk = so_walk {
+        pc: registers.pc,
+        sp: registers.sp,
+        fp: registers.fp,
+        innermost: 1,
+        has_registers: 1,
+        registers: registers.general,
+        scan_left: 256,
+        ..so_walk::default()
+    };
+    let mut frames = vec![registers.pc];
+    let stop = memory.walk_on(Arch::X86_64, &mut walk, program, rest, Some(live), &mut frames);
+    assert!((1..=MAX_WALKED_FRAMES + 1).contains(&frames.len()));
+    assert!(stop != WalkStop::Cut || frames.len() > MAX_USER_FRAMES);
+    assert!(reads.get() <= frames.len() * MAX_READS_A_FRAME, "{} reads", reads.get());
+    for pair in frames.windows(2) {
+        // Each frame of a runtime has its detail.
+        let is_runtime = matches!(FrameWord::of(pair[0]), FrameWord::Runtime(_));
+        assert_eq!(
+            is_runtime,
+            matches!(FrameWord::of(pair[1]), FrameWord::Detail(_)),
+            "{pair:x?}"
+        );
+    }
 }
 
 /// Tables as they should be, mostly, so that walks get far.

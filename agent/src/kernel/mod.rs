@@ -29,9 +29,11 @@ pub use mappings::Waker;
 pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
 pub use sample::{
-    Counters, DeferredWalk, EXACT_ADDRESS, LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, RawSample, WalkEnd,
-    WalkStop,
+    Counters, DeferredWalk, EXACT_ADDRESS, FrameWord, LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, RawSample,
+    RuntimeWord, WalkEnd, WalkStop,
 };
 pub use sensor::{Sensor, period_ns};
-pub use tables::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, Tables, leave_out_middle, so_walk};
+pub use tables::{
+    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, Tables, leave_out_middle, so_runtime, so_walk,
+};
 pub use timers::Unticked;

@@ -13,6 +13,43 @@ pub const MAX_WALKED_FRAMES: usize = 8192;
 /// In user addresses: code was interrupted there by a signal, it is no return address.
 pub const EXACT_ADDRESS: u64 = 1 << 63;
 
+/// What a word of a user stack is: `enum so_frame_word` of bpf/abi.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameWord {
+    /// An address of code, which may be marked with [`EXACT_ADDRESS`].
+    Address(u64),
+    /// A frame that a language's runtime tells of: the next word is its detail.
+    Runtime(RuntimeWord),
+    /// Belongs to the word before it.
+    Detail(u64),
+}
+
+/// What a runtime's frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RuntimeWord {
+    /// Compiled code of a JVM at this address; the detail is the compilation's number.
+    JvmCompiled(u64),
+    /// An interpreted method of a JVM; the detail is the bytecode's offset, all ones where unknown, and above these 16
+    /// bits a hash of what stays the same of the method.
+    JvmInterpreted(u64),
+}
+
+const FRAME_SHIFT: u32 = 60;
+const FRAME_MASK: u64 = (1 << FRAME_SHIFT) - 1;
+
+impl FrameWord {
+    /// Of a word as it stands in a record.
+    pub fn of(word: u64) -> Self {
+        let value = word & FRAME_MASK;
+        match word >> FRAME_SHIFT & 7 {
+            1 => Self::Runtime(RuntimeWord::JvmCompiled(value)),
+            2 => Self::Runtime(RuntimeWord::JvmInterpreted(value)),
+            7 => Self::Detail(value),
+            _ => Self::Address(word),
+        }
+    }
+}
+
 /// How the walk of a user stack ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WalkEnd {

@@ -206,6 +206,13 @@ impl Table {
         (!is_known).then(|| now_ns + (age_ns / OPENED_LATER_PART).min(OPENED_LATER_NS))
     }
 
+    /// The id under which /proc, and whoever reads its memory, finds a program that still runs.
+    pub fn proc_id(&self, key: ProgramKey) -> Option<u32> {
+        let process = self.processes.get(&(key.tgid, key.start_ticks))?;
+        let last = process.programs.last().filter(|entry| entry.labels.key() == key)?;
+        (process.exited_ns.is_none() && last.read_id != 0).then_some(last.read_id)
+    }
+
     /// True where there is something to be known of the program.
     pub fn knows(&self, key: ProgramKey) -> bool {
         self.entry(key).is_some()

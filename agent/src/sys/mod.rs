@@ -10,6 +10,7 @@ mod files;
 mod groups;
 mod guard;
 mod memory;
+mod remote;
 
 pub use clocks::{
     clock_ticks_per_second, monotonic_ns, monotonic_of_file_time, process_cpu_ns, slept_ns, thread_cpu_ns, wall_ns,
@@ -20,3 +21,4 @@ pub(crate) use guard::{Owner, guarded, guarded_for, stuck_reads};
 pub use memory::{
     MemoryFile, mapped_map_bytes, memory_file_bytes, page_bytes, release_memory, resident_bytes, tune_allocator,
 };
+pub use remote::read_process;

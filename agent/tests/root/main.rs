@@ -12,6 +12,7 @@ mod exec_chain;
 mod foreign_files;
 mod ground_truth;
 mod identity;
+mod languages;
 mod new_mappings;
 mod privileges;
 mod program;

@@ -9,9 +9,10 @@ use crate::agent::tables::UnwindStats;
 use crate::cpu_budget::CpuBudget;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{
-    DeferredWalk, EXACT_ADDRESS, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
+    DeferredWalk, EXACT_ADDRESS, FrameWord, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
 };
 use crate::process::{Leaving, Program, Sighting, Table};
+use crate::runtime::PagedMemory;
 
 /// A sample whose stack is walked to its end when its tables are there.
 #[derive(Debug)]
@@ -115,7 +116,10 @@ impl DeferredStack {
     ) -> WalkStop {
         let sample = &mut self.sample;
         let copy = pool.stack(&self.stack);
-        let stop = tables.walk_on(sample.key, &mut self.walk, copy, &mut sample.user);
+        // Of code that a runtime made, its structures are read as they are now: the frames' cookies tell what changed.
+        let memory = table.proc_id(sample.key).map(PagedMemory::of);
+        let read = |address: u64, into: &mut [u8]| memory.as_ref().is_some_and(|memory| memory.read(address, into));
+        let stop = tables.walk_on(sample.key, &mut self.walk, copy, &read, &mut sample.user);
         sample.user_skipped += leave_out_middle(&mut sample.user);
         if stop == WalkStop::NoTable {
             self.stop.location = location_of_stop(&sample.user, &self.walk, sample.key, table, now_ns);
@@ -274,6 +278,9 @@ impl DeferredStacks {
     pub(in crate::agent) fn add_to(&self, ahead: &mut Ahead, leaving: &[Leaving], table: &mut Table, now_ns: u64) {
         for DeferredStack { sample, .. } in &self.0 {
             for (index, address) in sample.user.iter().enumerate() {
+                if !matches!(FrameWord::of(*address), FrameWord::Address(_)) {
+                    continue;
+                }
                 let innermost = index == 0 || address & EXACT_ADDRESS != 0;
                 let location = table.location(sample.key, address_of(*address, innermost), false, now_ns);
                 if let Some(source) = table.source(sample.key, location.source, now_ns)

@@ -47,7 +47,8 @@ impl Sampling {
         {
             let look = finished.interval.deferred.look_again(&mut self.table, now);
             if look.found {
-                self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+                self.unwinding
+                    .follow(&mut self.table, &mut self.memory.runtimes, &mut self.sensor, now);
             }
             let mut stats = self.unwinding.stats();
             let interval = &mut finished.interval;

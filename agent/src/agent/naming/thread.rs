@@ -8,7 +8,7 @@ use super::frame_table::FrameTable;
 use super::intervals::Behind;
 use super::roots::{End, Roots};
 use super::work::{Finished, Work};
-use crate::frames::{CodeLocation, SourceId, Stack};
+use crate::frames::{CodeLocation, Frame, Frames, SourceId, Stack};
 use crate::hash::FastMap;
 use crate::process::{Program, Source};
 use crate::ship::{Batch, Process, Sample};
@@ -60,13 +60,26 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         period_ns,
         mut report,
     } = finished;
-    // Each location once, and which of them each stack has, one after the other.
+    // Each location once, and which of them each stack has, one after the other. Frames of a runtime, which have their
+    // names already, are counted on from the end.
     let mut location_index: FastMap<CodeLocation, u32> = FastMap::default();
     let mut locations: Vec<CodeLocation> = Vec::new();
+    let mut runtime_index: FastMap<*const Arc<Frame>, u32> = FastMap::default();
+    let mut of_runtimes: Vec<Frames> = Vec::new();
     let mut stack_locations: Vec<u32> = Vec::new();
     let mut sources: FastMap<SourceId, Source> = FastMap::default();
     for stack in &interval.stacks {
+        let mut runtime = stack.runtime.iter();
         stack_locations.extend(stack.kernel.iter().chain(&stack.user).map(|location| {
+            if location.source == SourceId::RUNTIME
+                && let Some((_, frames)) = runtime.next()
+            {
+                return u32::MAX
+                    - *runtime_index.entry(frames.as_ptr()).or_insert_with(|| {
+                        of_runtimes.push(Arc::clone(frames));
+                        (of_runtimes.len() - 1) as u32
+                    });
+            }
             *location_index.entry(*location).or_insert_with(|| {
                 locations.push(*location);
                 (locations.len() - 1) as u32
@@ -76,10 +89,17 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
             sources.entry(*id).or_insert_with(|| source.clone());
         }
     }
-    drop(location_index);
+    drop((location_index, runtime_index));
     namer.set_degradation(degradation);
     namer.begin(span.begin_mono_ns());
-    let named = namer.name(&locations, &sources, crate::sys::monotonic_ns());
+    let mut named = namer.name(&locations, &sources, crate::sys::monotonic_ns());
+    for location in stack_locations
+        .iter_mut()
+        .filter(|location| **location >= named.len() as u32)
+    {
+        *location = named.len() as u32 + (u32::MAX - *location);
+    }
+    named.append(&mut of_runtimes);
 
     let NamerStats {
         symbols_left_out,

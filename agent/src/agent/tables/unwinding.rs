@@ -8,6 +8,7 @@ use super::eviction::{Eviction, Size};
 use super::files::{Files, Lack};
 use super::fit;
 use super::stats::UnwindStats;
+use crate::agent::runtimes::Runtimes;
 use crate::agent::threads::AgentError;
 use crate::cpu_budget::CpuBudget;
 use crate::elf::ReadTurn;
@@ -145,23 +146,32 @@ impl Unwinding {
     }
 
     /// Takes tables that are ready, asks for those of new files, and publishes what changed.
-    pub(in crate::agent) fn follow(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+    pub(in crate::agent) fn follow(
+        &mut self,
+        table: &mut Table,
+        runtimes: &mut Runtimes,
+        sensor: &mut Sensor,
+        now_ns: u64,
+    ) {
         sensor.tables().reclaim(now_ns);
         let changes = table.take_changes();
         for key in &changes.gone {
             sensor.tables().withdraw(*key, now_ns);
             self.unpublished.remove(key);
+            runtimes.forget(*key);
         }
         let mut again = changes.changed;
         again.sort_unstable();
         again.dedup();
         for key in &again {
+            runtimes.meet(*key, table, now_ns);
             for module in table.modules(*key) {
                 if self.files.meet(module.id, module.is_open()) {
                     self.compiler.want_file(module);
                 }
             }
         }
+        again.extend(runtimes.look_again(table, now_ns));
         let mut changed = Vec::new();
         for held in self
             .held
@@ -188,7 +198,7 @@ impl Unwinding {
             again.extend(std::mem::take(&mut self.unpublished));
         }
         again.extend(changed.into_iter().flat_map(|id| table.users_of(id)));
-        self.publish(again, table, sensor, now_ns);
+        self.publish(again, table, runtimes, sensor, now_ns);
         self.files.stats.table_bytes = sensor.tables().used_bytes();
     }
 
@@ -266,15 +276,28 @@ impl Unwinding {
     }
 
     /// Gives up all tables that no sample needed in the last minute; their room is used again before more is taken.
-    pub(in crate::agent) fn give_up_unused(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+    pub(in crate::agent) fn give_up_unused(
+        &mut self,
+        table: &mut Table,
+        runtimes: &Runtimes,
+        sensor: &mut Sensor,
+        now_ns: u64,
+    ) {
         let chosen = Eviction::unused(self.files.candidates(), now_ns);
         let changed = self.files.give_up(&chosen, sensor.tables(), now_ns);
         let again = changed.into_iter().flat_map(|id| table.users_of(id)).collect();
-        self.publish(again, table, sensor, now_ns);
+        self.publish(again, table, runtimes, sensor, now_ns);
     }
 
     /// Makes what is known of programs' mappings what their samples are walked by.
-    fn publish(&mut self, mut keys: Vec<ProgramKey>, table: &Table, sensor: &mut Sensor, now_ns: u64) {
+    fn publish(
+        &mut self,
+        mut keys: Vec<ProgramKey>,
+        table: &Table,
+        runtimes: &Runtimes,
+        sensor: &mut Sensor,
+        now_ns: u64,
+    ) {
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
@@ -284,7 +307,8 @@ impl Unwinding {
                 code: self.files.code(range.source, range.start, range.offset),
             };
             let mappings: Vec<CodeMapping<'_>> = fit::fit(table.code_ranges(key).map(mapping).collect());
-            if !mappings.is_empty() && !sensor.tables().publish(key, &mappings, now_ns) {
+            let runtime = runtimes.described(key);
+            if !mappings.is_empty() && !sensor.tables().publish(key, &mappings, runtime, now_ns) {
                 self.files.stats.no_room += 1;
                 self.unpublished.insert(key);
             }

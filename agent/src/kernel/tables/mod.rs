@@ -3,6 +3,7 @@
 //! In: compiled files and the executable mappings of programs. Slabs are array maps of their own in a map of maps, made
 //! as they are needed; a program is published by one update of a hash map.
 
+mod runtimes;
 mod shared;
 mod walk;
 
@@ -19,9 +20,14 @@ use crate::frames::ProgramKey;
 use crate::unwind::{
     CodeMapping, FileTable, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS,
 };
+use runtimes::Runtimes;
 use shared::Shared;
 pub(super) use shared::{charged_bytes, shared_bytes};
-pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, leave_out_middle, so_walk};
+#[cfg(any(test, fuzzing))]
+pub(in crate::kernel) use walk::LiveRuntime;
+pub use walk::{
+    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_runtime, so_walk,
+};
 
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
@@ -140,6 +146,8 @@ impl Memory for MapMemory {
 struct Program {
     published: Published,
     address_space: u32,
+    /// Its number among those of runtimes.
+    runtime: Option<u32>,
 }
 
 /// Owner of the maps' content.
@@ -147,6 +155,7 @@ struct Program {
 pub struct Tables {
     layout: Layout<MapMemory>,
     processes: MapHandle,
+    runtimes: Runtimes,
     /// Also those that were replaced by an exec a moment ago: their deferred stacks are still to be walked.
     programs: BTreeMap<ProgramKey, Program>,
     next_space: u32,
@@ -184,6 +193,7 @@ impl Tables {
         Ok(Self {
             layout: Layout::new(memory),
             processes: MapHandle::try_from(&maps.processes).map_err(failing("processes"))?,
+            runtimes: Runtimes::new(MapHandle::try_from(&maps.runtimes).map_err(failing("runtimes"))?),
             programs: BTreeMap::new(),
             next_space: 1,
             walked_ns: 0,
@@ -226,7 +236,15 @@ impl Tables {
     ///
     /// The kernel side has one entry for a process id. A program that was replaced by an exec is published anew as well
     /// when a table of its files comes, and must not take its successor's entry then.
-    pub fn publish(&mut self, key: ProgramKey, mappings: &[CodeMapping<'_>], now_ns: u64) -> bool {
+    ///
+    /// With a language's runtime, code that the runtime made is walked by it.
+    pub fn publish(
+        &mut self,
+        key: ProgramKey,
+        mappings: &[CodeMapping<'_>],
+        runtime: Option<&so_runtime>,
+        now_ns: u64,
+    ) -> bool {
         if self.programs.len() >= MAX_PROGRAMS && !self.programs.contains_key(&key) {
             return false;
         }
@@ -237,9 +255,13 @@ impl Tables {
         // Another number, so that no rule that was cached for the old mappings is found for these.
         let address_space = self.next_space;
         self.next_space = self.next_space.checked_add(1).unwrap_or(1);
-        let mut value = Vec::with_capacity(32);
+        let known = self.programs.get(&key).and_then(|program| program.runtime);
+        let runtime = self.runtimes.set(known, runtime, now_ns);
+        let mut value = Vec::with_capacity(40);
         value.extend(key.start_ticks.to_ne_bytes());
-        for word in [key.exec_id, address_space, published.mappings.place, published.count] {
+        let place = published.mappings.place;
+        let runtime_word = runtime.map_or(0, |number| number + 1);
+        for word in [key.exec_id, address_space, place, published.count, runtime_word, 0] {
             value.extend(word.to_ne_bytes());
         }
         value.extend(0u64.to_ne_bytes());
@@ -248,6 +270,7 @@ impl Tables {
         let program = Program {
             published,
             address_space,
+            runtime,
         };
         if let Some(old) = self.programs.insert(key, program) {
             self.layout.withdraw(old.published, now_ns);
@@ -268,6 +291,7 @@ impl Tables {
             // Gone already is as good.
             let _ = self.processes.delete(&id);
         }
+        self.runtimes.set(old.runtime, None, now_ns);
         self.layout.withdraw(old.published, now_ns);
     }
 
@@ -287,17 +311,20 @@ impl Tables {
     }
 
     /// Goes on with a walk that the kernel side could not end, on the copied part of the stack; adds the frames'
-    /// addresses.
+    /// addresses. `read` reads the process's memory as it is now, for code of a language's runtime.
     pub fn walk_on(
         &mut self,
         key: ProgramKey,
         walk: &mut so_walk,
         stack: StackCopy<'_>,
+        read: &ReadMemory<'_>,
         frames: &mut Vec<u64>,
     ) -> WalkStop {
         let Some(program) = self.programs.get(&key) else {
             return WalkStop::NoTable;
         };
+        let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
+        let live = runtime.map(|runtime| walk::LiveRuntime { runtime, read });
         let memory = &mut self.layout.memory;
         let rules = memory.rules.as_ptr();
         let mut slab_at = |number: usize| memory.slab(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
@@ -311,6 +338,7 @@ impl Tables {
                 &mut slab_at,
                 rules,
                 walk::Copied::without_code(stack),
+                live,
                 frames,
             )
         }

@@ -1,6 +1,6 @@
 //! The walk of bpf/unwind.h in this process: for stacks whose tables came later than the sample, and for tests.
 
-pub use crate::kernel::skeletons::sampler::types::so_walk;
+pub use crate::kernel::skeletons::sampler::types::{so_runtime, so_walk};
 use std::ffi::c_void;
 
 use crate::kernel::records::Record;
@@ -28,6 +28,29 @@ struct WalkMemory {
     code: *const u8,
     code_address: u64,
     code_bytes: u64,
+    read_memory: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, u32, u64) -> i32>,
+    process: *mut c_void,
+    runtime: *const so_runtime,
+}
+
+/// Reads memory of the process as it is now: false where it could not be read.
+pub type ReadMemory<'a> = dyn Fn(u64, &mut [u8]) -> bool + 'a;
+
+/// For the walk in C.
+///
+/// # Safety
+/// `process` is what [`walk_on`] put beside this function, and `to` has room for `size` bytes.
+unsafe extern "C" fn read_memory(process: *mut c_void, to: *mut c_void, size: u32, address: u64) -> i32 {
+    // SAFETY: by the caller's promise; nothing else uses the function while the walk runs, and `to` is the walk's own.
+    let (read, into) = unsafe {
+        (
+            &*process.cast::<&ReadMemory<'_>>(),
+            std::slice::from_raw_parts_mut(to.cast::<u8>(), size as usize),
+        )
+    };
+    // What is not read is zero in the kernel.
+    into.fill(0);
+    i32::from(!read(address, into))
 }
 
 /// Gives the words of a slab by its number, or null. They must be good until the next one is asked for.
@@ -123,6 +146,13 @@ impl<'a> Copied<'a> {
     }
 }
 
+/// A language's runtime, by which a walk goes on through code that it made.
+#[derive(Clone, Copy)]
+pub(in crate::kernel) struct LiveRuntime<'a> {
+    pub(in crate::kernel) runtime: &'a so_runtime,
+    pub(in crate::kernel) read: &'a ReadMemory<'a>,
+}
+
 /// Leaves out frames behind the first [`LEAF_FRAMES`] of a stack that has more than [`MAX_USER_FRAMES`]; gives how
 /// many.
 pub fn leave_out_middle(frames: &mut Vec<u64>) -> u32 {
@@ -144,10 +174,13 @@ pub(in crate::kernel) unsafe fn walk_on(
     mut slabs: &mut SlabAt<'_>,
     rules: *const u64,
     Copied { stack, code }: Copied<'_>,
+    live: Option<LiveRuntime<'_>>,
     frames: &mut Vec<u64>,
 ) -> WalkStop {
     walk.mappings = program.mappings.place;
     walk.mapping_count = program.count;
+    walk.runtime = u32::from(live.is_some());
+    let mut read = live.map(|live| live.read);
     let memory = WalkMemory {
         slab_at,
         slabs: (&raw mut slabs).cast(),
@@ -158,6 +191,11 @@ pub(in crate::kernel) unsafe fn walk_on(
         code: code.bytes.as_ptr(),
         code_address: code.address,
         code_bytes: code.bytes.len() as u64,
+        read_memory: live.map(|_| read_memory as unsafe extern "C" fn(_, _, _, _) -> _),
+        process: read
+            .as_mut()
+            .map_or(std::ptr::null_mut(), |read| std::ptr::from_mut(read).cast()),
+        runtime: live.map_or(std::ptr::null(), |live| std::ptr::from_ref(live.runtime)),
     };
     let before = frames.len();
     let capacity = MAX_WALKED_FRAMES.saturating_sub(before).min(MAX_ADDED_FRAMES);
@@ -229,7 +267,7 @@ impl HostMemory {
             ..so_walk::default()
         };
         let mut frames = vec![at.pc];
-        let stop = self.walk_on(arch, &mut walk, program, stack, &mut frames);
+        let stop = self.walk_on(arch, &mut walk, program, stack, None, &mut frames);
         (frames, stop)
     }
 
@@ -240,6 +278,7 @@ impl HostMemory {
         walk: &mut so_walk,
         program: Published,
         stack: &[u8],
+        live: Option<LiveRuntime<'_>>,
         frames: &mut Vec<u64>,
     ) -> WalkStop {
         let copied = Copied {
@@ -251,7 +290,18 @@ impl HostMemory {
         };
         let mut slab_at = |number: usize| self.slabs.get(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        unsafe { walk_on(arch, walk, program, &mut slab_at, self.rules.as_ptr(), copied, frames) }
+        unsafe {
+            walk_on(
+                arch,
+                walk,
+                program,
+                &mut slab_at,
+                self.rules.as_ptr(),
+                copied,
+                live,
+                frames,
+            )
+        }
     }
 }
 

@@ -88,7 +88,6 @@ impl Found {
         let whole = match truth {
             // Cut is what it has to be, and it says so.
             Truth::Recursion { .. } => stack.is_whole() || agrees == Some(true),
-            Truth::Java => stack.is_whole() || (stack.has_jit() && stack.seen.stack.truncated),
             Truth::Chains(_) => stack.is_whole(),
         };
         if (!whole || agrees == Some(false)) && row.excludes.is_some_and(|why| stack.is_excluded(why, truth)) {
@@ -172,16 +171,6 @@ impl<'a> UserStack<'a> {
         plain(self.frames[last].function.as_deref().unwrap_or("?"))
     }
 
-    fn has_jit(&self) -> bool {
-        let is_jit = |frame: &&Frame| match frame.kind {
-            FrameKind::Jit => true,
-            // Another one with a name stands for what was cut.
-            FrameKind::Unknown => frame.function.is_none(),
-            _ => false,
-        };
-        self.frames.iter().any(is_jit)
-    }
-
     /// None where the truth says nothing of this stack.
     fn agrees(&self, truth: &Truth) -> Option<bool> {
         match truth {
@@ -191,7 +180,6 @@ impl<'a> UserStack<'a> {
                 matches[..].iter().flatten().next()?;
                 Some(matches.contains(&Some(true)))
             }
-            Truth::Java => self.has_jit().then(|| self.jit_is_called_by_the_machine()),
             Truth::Recursion { function } => {
                 let own = self.names().filter(|name| *name == *function).count();
                 (own > 0).then(|| {
@@ -246,17 +234,8 @@ impl<'a> UserStack<'a> {
                     ["burnInScript", "callBurn"].iter().any(|own| name.contains(own))
                 })
             }
-            Feature::Jit => self.has_jit(),
             Feature::Truncated => self.seen.stack.truncated,
         }
-    }
-
-    /// Only the virtual machine calls code that it made.
-    fn jit_is_called_by_the_machine(&self) -> bool {
-        let pairs = self.frames.windows(2);
-        let mut calls = pairs.filter(|pair| pair[0].kind == FrameKind::Jit && pair[1].kind == FrameKind::Native);
-        let called_well = calls.all(|pair| pair[1].module.ends_with("/libjvm.so"));
-        called_well && (self.seen.stack.truncated || self.is_whole())
     }
 
     fn names(&self) -> impl DoubleEndedIterator<Item = &'a str> + ExactSizeIterator {

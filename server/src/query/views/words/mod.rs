@@ -182,7 +182,9 @@ async fn of_series(snapshot: &Snapshot, days: &Days, hits: &mut Hits) -> Result<
     collect_rows(snapshot, "series", days.filter(), &columns, |batch| {
         if !has_modes && batch.num_rows() > 0 {
             has_modes = true;
-            MODES.iter().for_each(|mode| hits.look_at(Label::Mode.column(), mode, None));
+            MODES
+                .iter()
+                .for_each(|mode| hits.look_at(Label::Mode.column(), mode, None));
         }
         for (label, column) in labels.iter().zip(batch.columns()) {
             let mut before = "";

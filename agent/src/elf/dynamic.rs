@@ -1,0 +1,90 @@
+//! Where a file's dynamic symbols lie that are no functions: data that other files may refer to by name.
+
+use super::image::{Image, field};
+use super::symbols::{SHT_DYNSYM, SYMBOL_BYTES};
+
+const SHN_UNDEF: u64 = 0;
+/// Symbols that are looked at; a large library has some ten thousand.
+const MAX_SYMBOLS: u64 = 1 << 18;
+const CHUNK_SYMBOLS: u64 = 512;
+
+/// The addresses, in the file's own, of dynamic symbols by these names; none for one that is not there.
+pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, names: &[&str]) -> Vec<Option<u64>> {
+    let mut found = vec![None; names.len()];
+    let Some(sections) = image.sections() else { return found };
+    let Some(table) = sections.iter().find(|section| section.kind == SHT_DYNSYM) else {
+        return found;
+    };
+    let Some(strings) = sections.get(table.link).filter(|strings| !strings.compressed) else {
+        return found;
+    };
+    if table.entry_bytes != SYMBOL_BYTES as u64 || table.compressed {
+        return found;
+    }
+    let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    let mut text = vec![0; longest + 1];
+    let mut chunk = vec![0; CHUNK_SYMBOLS as usize * SYMBOL_BYTES];
+    let count = (table.bytes / SYMBOL_BYTES as u64).min(MAX_SYMBOLS);
+    for first in (0..count).step_by(CHUNK_SYMBOLS as usize) {
+        let some = &mut chunk[..(count - first).min(CHUNK_SYMBOLS) as usize * SYMBOL_BYTES];
+        if image
+            .read_offset(table.offset.saturating_add(first * SYMBOL_BYTES as u64), some)
+            .is_none()
+        {
+            break;
+        }
+        for entry in some.chunks_exact(SYMBOL_BYTES) {
+            let (Some(name), Some(section), Some(address)) =
+                (field(entry, 0, 4), field(entry, 6, 2), field(entry, 8, 8))
+            else {
+                continue;
+            };
+            if section == SHN_UNDEF || name >= strings.bytes {
+                continue;
+            }
+            let there = text.len().min((strings.bytes - name) as usize);
+            if image
+                .read_offset(strings.offset.saturating_add(name), &mut text[..there])
+                .is_none()
+            {
+                continue;
+            }
+            let end = text[..there].iter().position(|byte| *byte == 0).unwrap_or(there);
+            if let Some(at) = names.iter().position(|wanted| wanted.as_bytes() == &text[..end]) {
+                found[at] = Some(address);
+            }
+        }
+        if found.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    /// The C library has both kinds of data, and names that begin alike.
+    #[test]
+    fn data_is_found_by_its_whole_name() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let path = maps
+            .lines()
+            .find_map(|line| line.find("/libc.so").map(|_| line.split_whitespace().last().unwrap()));
+        let file = std::fs::File::open(path.unwrap()).unwrap();
+        let read = |offset: u64, bytes: &mut [u8]| file.read_exact_at(bytes, offset).is_ok();
+        let image = Image::open(read).unwrap();
+        let found = dynamic_symbols(&image, &["environ", "stdout", "environ_", "stdou", "getenv"]);
+        assert!(
+            found[0].is_some() && found[1].is_some() && found[4].is_some(),
+            "{found:?}"
+        );
+        assert_eq!((found[2], found[3]), (None, None));
+        // This process's own address of one of them tells the same.
+        let begin = maps.lines().find(|line| line.ends_with(path.unwrap())).unwrap();
+        let begin = u64::from_str_radix(begin.split('-').next().unwrap(), 16).unwrap();
+        assert_eq!(begin + found[4].unwrap(), libc::getenv as *const () as u64);
+    }
+}

@@ -1,0 +1,128 @@
+//! Java frames of a HotSpot process, named from outside of it.
+//!
+//! In: the process' memory, the addresses of libjvm's dynamic symbols, and what the walk saw of a frame (a `Method*`
+//! and a bytecode index, or a code blob, its compile id and a pc). Out: where a walker finds what it needs, and
+//! classes, methods, files and lines, leaf first. Everything about a version comes from the tables that libjvm exports
+//! for its serviceability agent (vmStructs.cpp); only the interpreter's frame and the form of compressed numbers go by
+//! the version's number. Never: a write, a stop of the process, or trust in what it says. It runs on meanwhile.
+
+mod blob;
+mod code;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+mod layout;
+mod lines;
+#[cfg(any(test, fuzzing))]
+mod made;
+mod method;
+mod numbers;
+mod print;
+mod scopes;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use blob::{Blob, BlobKind};
+pub use code::{CodeHeap, InterpreterFrame, Jvm, NotReady, Walked};
+pub use layout::{Layout, LayoutError, Place};
+pub use numbers::Encoding;
+
+use thiserror::Error;
+
+/// A process' memory.
+pub trait ReadMemory {
+    /// Fills `to` from an address, or says that it can't.
+    fn read(&self, address: u64, to: &mut [u8]) -> bool;
+}
+
+/// A frame as Java's own stack traces have it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JavaFrame {
+    /// With its package, which ends at the last dot: `java.util.HashMap`. A hidden class keeps its suffix, `/0x…`.
+    pub class: String,
+    /// Such as `get` or `<init>`.
+    pub method: String,
+    /// Descriptor: `(Ljava/lang/Object;)Ljava/lang/Object;`.
+    pub signature: String,
+    /// The source file's name without a folder.
+    pub file: Option<String>,
+    /// 1-based; 0 when unknown.
+    pub line: u32,
+    /// It was inlined into the next frame.
+    pub inlined: bool,
+}
+
+/// Why frames have no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unreadable {
+    /// Nothing can be read there.
+    #[error("the memory at {address:#x} can't be read")]
+    Memory {
+        /// Where.
+        address: u64,
+    },
+    /// Something can be read, and is not what should be there.
+    #[error("{what} at {address:#x} makes no sense")]
+    Nonsense {
+        /// What should be there.
+        what: &'static str,
+        /// Where.
+        address: u64,
+    },
+    /// Other code stands there by now.
+    #[error("the code was replaced")]
+    Replaced,
+}
+
+/// What user programs can have as an address on x86-64.
+const ADDRESSES: std::ops::Range<u64> = 0x1000..1 << 47;
+/// How much of a name is kept.
+const MAX_NAME_BYTES: usize = 4096;
+
+fn read(memory: &dyn ReadMemory, address: u64, to: &mut [u8]) -> Result<(), Unreadable> {
+    let last = address.checked_add(to.len() as u64);
+    let is_sane = ADDRESSES.contains(&address) && last.is_some_and(|last| last <= ADDRESSES.end);
+    if is_sane && memory.read(address, to) {
+        Ok(())
+    } else {
+        Err(Unreadable::Memory { address })
+    }
+}
+
+/// A little-endian number of at most 8 bytes.
+fn number(memory: &dyn ReadMemory, address: u64, bytes: u8) -> Result<u64, Unreadable> {
+    let mut value = [0; 8];
+    let part = value.get_mut(..usize::from(bytes));
+    read(memory, address, part.ok_or(Unreadable::Memory { address })?)?;
+    Ok(u64::from_le_bytes(value))
+}
+
+/// An address that may be one of an object of the VM: in the range of addresses, and aligned.
+fn pointer(memory: &dyn ReadMemory, address: u64, what: &'static str) -> Result<u64, Unreadable> {
+    let value = number(memory, address, 8)?;
+    if ADDRESSES.contains(&value) && value.is_multiple_of(8) {
+        Ok(value)
+    } else {
+        Err(Unreadable::Nonsense { what, address: value })
+    }
+}
+
+/// A C string, cut at a number of bytes.
+fn c_string(memory: &dyn ReadMemory, address: u64, max_bytes: usize) -> Result<String, Unreadable> {
+    /// Divides pages, so that no piece lies on two of them: the next one may be missing.
+    const PIECE_BYTES: u64 = 64;
+    let mut bytes = Vec::new();
+    while bytes.len() < max_bytes {
+        let at = address.saturating_add(bytes.len() as u64);
+        let mut piece = [0; PIECE_BYTES as usize];
+        let piece = &mut piece[..(PIECE_BYTES - at % PIECE_BYTES) as usize];
+        read(memory, at, piece)?;
+        let end = piece.iter().position(|byte| *byte == 0);
+        bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+        if end.is_some() {
+            break;
+        }
+    }
+    bytes.truncate(max_bytes);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

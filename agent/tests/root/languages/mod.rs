@@ -1,0 +1,268 @@
+//! Programs of languages with a runtime, each with a known mix, against what is sampled of them.
+//!
+//! Prints one table, for `cargo xtask stacks`. With `STAKEOUT_RUNTIMES` every version is tried that lies in a folder of
+//! its own there, else those that are installed.
+
+mod java;
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use stakeout_agent::agent::AgentConfig;
+use stakeout_agent::frames::{Frame, FrameKind};
+
+use crate::accounting::check_account;
+use crate::recording::{Recorded, Recording, Seen, possible};
+
+const FREQUENCY_HZ: u32 = 199;
+/// Of a program's samples; a program that starts and ends takes some without any stack.
+const WHOLE_PERCENT: f64 = 99.5;
+const AGREEING_PERCENT: f64 = 99.5;
+/// Two points, and what chance adds: three standard deviations.
+const SHARE_POINTS: f64 = 2.0;
+/// Among all other tests, on whatever machine CI has.
+const LESS_AMONG_OTHERS: f64 = 1.0;
+const SHOWN_STACKS: usize = 8;
+
+/// A program of the table.
+struct Program {
+    title: String,
+    command: Command,
+    /// Functions from the outermost to the innermost, of the part that takes seven tenths and of the other. Others may
+    /// lie between two of them.
+    chains: [Vec<String>; 2],
+    /// What its own frames say of their language.
+    language: &'static str,
+    /// Of its language's frames so many have names, in percent.
+    named: f64,
+}
+
+#[derive(Default)]
+struct Found {
+    samples: usize,
+    without_user: usize,
+    whole: usize,
+    frames: usize,
+    named: usize,
+    spoken_of: usize,
+    agree: usize,
+    of_chain: [usize; 2],
+    failing: BTreeMap<String, usize>,
+}
+
+fn percent(part: usize, all: usize) -> f64 {
+    if all == 0 {
+        100.0
+    } else {
+        part as f64 * 100.0 / all as f64
+    }
+}
+
+#[test]
+fn programs_of_languages_with_a_runtime_have_their_own_names() {
+    if !possible() {
+        return;
+    }
+    let only = std::env::var("STAKEOUT_STACKS").unwrap_or_default();
+    let folder = tempfile::tempdir().unwrap();
+    let programs = java::programs(folder.path());
+    let programs: Vec<Program> = programs
+        .into_iter()
+        .filter(|program| program.title.contains(&only))
+        .collect();
+    let begun = Instant::now();
+    let recording = Recording::start(AgentConfig {
+        frequency_hz: FREQUENCY_HZ,
+        cpu_limit: 1.0,
+        memory_limit_bytes: 1 << 30,
+        ..AgentConfig::default()
+    });
+    let run = |mut program: Program| {
+        let mut child = program.command.stdout(Stdio::null()).spawn().unwrap();
+        let tgid = child.id();
+        assert!(child.wait().unwrap().success(), "{}", program.title);
+        (program, tgid)
+    };
+    // One after the other: half of the CPUs is the agent's.
+    let ran: Vec<(Program, u32)> = programs.into_iter().map(run).collect();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    println!("{:?}", recorded.totals.unwinding);
+    let failures = print_table(&ran, &recorded);
+    println!("after {:.0} s", begun.elapsed().as_secs_f64());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn print_table(ran: &[(Program, u32)], recorded: &Recorded) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut lines = Vec::new();
+    for (program, tgid) in ran {
+        let found = Found::of(program, recorded.of_tgid(*tgid).into_iter());
+        let failing = found.shortfalls(program);
+        if !failing.is_empty() || std::env::var_os("STAKEOUT_STACKS").is_some() {
+            println!("\n{}: {}", program.title, failing.join("; "));
+            let mut stacks: Vec<_> = found.failing.iter().collect();
+            stacks.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            for (stack, count) in stacks.into_iter().take(SHOWN_STACKS) {
+                println!("  {count:>5} {stack}");
+            }
+        }
+        failures.extend(
+            failing
+                .into_iter()
+                .map(|failing| format!("{}: {failing}", program.title)),
+        );
+        lines.push(format!(
+            "{:<28}{:>8}{:>8}{:>8.2}%{:>8.2}%{:>8.2}%{:>7}{:>8.1}%",
+            program.title,
+            found.samples,
+            found.without_user,
+            percent(found.whole, found.samples),
+            percent(found.named, found.frames),
+            percent(found.agree, found.spoken_of),
+            found.spoken_of,
+            found.share(),
+        ));
+    }
+    println!(
+        "\n{:<28}{:>8}{:>8}{:>9}{:>9}{:>9}{:>7}{:>9}\n{}",
+        "program",
+        "samples",
+        "none",
+        "whole",
+        "named",
+        "agree",
+        "of",
+        "of a",
+        lines.join("\n")
+    );
+    println!(
+        "none: without a user stack. whole: not cut, up to the thread's first function. named: of the language's own frames.\n\
+         agree: with the order of calls, of the stacks in a chain. of a: its share of both chains' samples, in truth 70 %.\n"
+    );
+    failures
+}
+
+impl Found {
+    fn of<'a>(program: &Program, samples: impl Iterator<Item = Seen<'a>>) -> Self {
+        let mut found = Self::default();
+        for seen in samples {
+            let frames: Vec<&Frame> = seen.frames().filter(|frame| frame.kind != FrameKind::Kernel).collect();
+            if frames.is_empty() {
+                found.without_user += 1;
+            } else {
+                found.take(program, seen, &frames);
+            }
+        }
+        found
+    }
+
+    fn take(&mut self, program: &Program, seen: Seen<'_>, frames: &[&Frame]) {
+        self.samples += 1;
+        let is_whole = !seen.stack.truncated && frames.iter().rev().take(3).any(|frame| is_start(frame));
+        self.whole += usize::from(is_whole);
+        for frame in frames {
+            // What was made at run time and has no owner would be the language's own.
+            let is_own = match frame.kind {
+                FrameKind::Interpreted(language) => language == program.language,
+                FrameKind::Jit => true,
+                _ => false,
+            };
+            self.frames += usize::from(is_own);
+            self.named += usize::from(is_own && frame.function.is_some());
+        }
+        let mut agrees = None;
+        for (chain, count) in program.chains.iter().zip(&mut self.of_chain) {
+            let (known, is_right) = follows(frames, chain, &program.chains);
+            if known {
+                agrees = Some(agrees == Some(true) || is_right);
+                *count += usize::from(is_right);
+            }
+        }
+        self.spoken_of += usize::from(agrees.is_some());
+        self.agree += usize::from(agrees == Some(true));
+        if !is_whole || agrees == Some(false) {
+            let text = frames
+                .iter()
+                .map(|frame| format!("{}{}", if frame.inlined { "~" } else { "" }, name(frame)));
+            let text: Vec<String> = text.collect();
+            let text = if text.len() > 30 {
+                let (leaf, root) = (text[..20].join(" < "), text[text.len() - 8..].join(" < "));
+                format!("{leaf} < ({} frames) < {root}", text.len())
+            } else {
+                text.join(" < ")
+            };
+            let why = if is_whole { "does not agree: " } else { "not whole: " };
+            *self.failing.entry(why.to_owned() + &text).or_default() += 1;
+        }
+    }
+
+    /// Of both chains' samples those of the first, in percent.
+    fn share(&self) -> f64 {
+        percent(self.of_chain[0], self.of_chain[0] + self.of_chain[1])
+    }
+
+    fn shortfalls(&self, program: &Program) -> Vec<String> {
+        let less = if std::env::var_os("STAKEOUT_STACKS").is_some() {
+            0.0
+        } else {
+            LESS_AMONG_OTHERS
+        };
+        let mut failing = Vec::new();
+        let mut at_least = |what: &str, is: f64, wanted: f64| {
+            if is < wanted {
+                failing.push(format!("{what} {is:.2}, not {wanted:.2}"));
+            }
+        };
+        at_least("whole %", percent(self.whole, self.samples), WHOLE_PERCENT - less);
+        at_least("named %", percent(self.named, self.frames), program.named - less);
+        at_least(
+            "agreeing %",
+            percent(self.agree, self.spoken_of),
+            AGREEING_PERCENT - less,
+        );
+        at_least("in a chain %", percent(self.spoken_of, self.samples), 50.0);
+        let counted = (self.of_chain[0] + self.of_chain[1]) as f64;
+        let chance = 3.0 * (0.7 * 0.3 / counted.max(1.0)).sqrt() * 100.0;
+        at_least(
+            "of the share in points",
+            SHARE_POINTS + chance,
+            (self.share() - 70.0).abs(),
+        );
+        failing
+    }
+}
+
+fn name(frame: &Frame) -> &str {
+    frame.function.as_deref().unwrap_or("?")
+}
+
+/// The launcher's `_start` has no name.
+fn is_start(frame: &Frame) -> bool {
+    let name = name(frame);
+    let plain = name.split('@').next().unwrap_or(name);
+    [
+        "_start",
+        "__libc_start_main",
+        "start_thread",
+        "clone",
+        "__clone",
+        "clone3",
+        "__clone3",
+    ]
+    .contains(&plain)
+}
+
+/// Whether a stack has functions of any chain, and whether these are the beginning of this one, from the root on.
+fn follows(frames: &[&Frame], chain: &[String], chains: &[Vec<String>]) -> (bool, bool) {
+    let is_known = |name: &&str| chains.iter().flatten().any(|known| known == name);
+    let own: Vec<&str> = frames.iter().rev().map(|frame| name(frame)).filter(is_known).collect();
+    let is_right = own.len() <= chain.len() && own.iter().zip(chain).all(|(own, expected)| own == expected);
+    if is_right || frames.iter().all(|frame| frame.function.is_some()) {
+        return (!own.is_empty(), is_right);
+    }
+    // Functions without names were replaced before they could be asked for: what is left has the order of the chain.
+    let mut rest = chain.iter();
+    (true, own.iter().all(|own| rest.any(|expected| expected == own)))
+}
