@@ -13,6 +13,8 @@ pub(super) struct LocatedStack {
     pub(super) user: Box<[CodeLocation]>,
     /// Frames of a language's runtime, by their places in `user`, where stands [`SourceId::RUNTIME`].
     pub(super) runtime: Box<[(usize, Frames)]>,
+    /// Of them one stands for frames that are not on the stack.
+    pub(super) has_gap_inside: bool,
     /// What was left out of the middle of `user`.
     pub(super) gap: Option<Gap>,
     pub(super) walk_end: WalkEnd,
@@ -72,7 +74,7 @@ pub(super) fn locate(
     };
     let mut user: Vec<CodeLocation> = Vec::with_capacity(addresses.len());
     let mut runtime: Vec<(usize, Frames)> = Vec::new();
-    let (mut is_final, mut gap_at) = (true, None);
+    let (mut is_final, mut has_gap_inside, mut gap_at) = (true, false, None);
     for (index, word) in addresses.iter().enumerate() {
         if index == LEAF_FRAMES {
             gap_at = Some(user.len());
@@ -96,6 +98,7 @@ pub(super) fn locate(
                 };
                 let known = runtimes.frames(key, place, table.proc_id(key), now_ns);
                 is_final &= known.is_final;
+                has_gap_inside |= known.is_gap;
                 runtime.push((user.len(), known.frames));
                 user.push(CodeLocation {
                     source: SourceId::RUNTIME,
@@ -129,6 +132,7 @@ pub(super) fn locate(
         kernel,
         user: user.into(),
         runtime: runtime.into(),
+        has_gap_inside,
         gap,
         walk_end,
         kernel_cut: sample.kernel_cut,

@@ -20,9 +20,10 @@ use crate::sys::guarded_for;
 const MAX_PLACES: usize = 32_768;
 /// Places that are asked for in a second, of all programs: one takes some 50 µs.
 const MAX_ASKED_PER_SECOND: u32 = 4_000;
-/// A runtime that has just begun says what makes no sense: it is looked at again after this, then after ever longer
-/// times, and given up after the last.
-const RETRY_NS: u64 = 30_000_000;
+/// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the time
+/// that it has waited, and given up after the last.
+const RETRY_NS: u64 = 25_000_000;
+const RETRY_PART: u64 = 8;
 const GIVE_UP_NS: u64 = 20_000_000_000;
 /// What shows that a process has a JVM.
 const LIBJVM: &str = "libjvm.so";
@@ -44,6 +45,8 @@ pub(super) struct Known {
     pub(super) frames: Frames,
     /// Asking again brings nothing else.
     pub(super) is_final: bool,
+    /// It stands for frames that are not on the stack.
+    pub(super) is_gap: bool,
 }
 
 /// What has been done, for reports.
@@ -116,7 +119,21 @@ impl Runtimes {
         self.look(key, table, now_ns);
     }
 
-    /// Looks again at runtimes that had not begun; gives the programs that have one since.
+    /// True where the program's runtime may be about to be known: stacks through what it made wait for that.
+    pub(super) fn is_waiting(&self, key: ProgramKey) -> bool {
+        matches!(self.programs.get(&key), Some(State::Waiting { .. }))
+    }
+
+    /// When the next look at a runtime is due; none where there is none.
+    pub(super) fn next_look_ns(&self) -> Option<u64> {
+        let next = self.programs.values().filter_map(|state| match state {
+            State::Waiting { next_ns, .. } => Some(*next_ns),
+            _ => None,
+        });
+        next.min()
+    }
+
+    /// Looks again at runtimes that had not begun; gives the programs of which it is known since, or given up.
     pub(super) fn look_again(&mut self, table: &Table, now_ns: u64) -> Vec<ProgramKey> {
         let is_due = |state: &State| matches!(state, State::Waiting { next_ns, .. } if *next_ns <= now_ns);
         let due: Vec<ProgramKey> = (self.programs.iter())
@@ -126,7 +143,7 @@ impl Runtimes {
         for key in &due {
             self.look(*key, table, now_ns);
         }
-        due.into_iter().filter(|key| self.described(*key).is_some()).collect()
+        due.into_iter().filter(|key| !self.is_waiting(*key)).collect()
     }
 
     fn look(&mut self, key: ProgramKey, table: &Table, now_ns: u64) {
@@ -134,7 +151,7 @@ impl Runtimes {
             return;
         };
         let waited_ns = now_ns.saturating_sub(*since_ns);
-        *next_ns = now_ns + RETRY_NS.max(waited_ns / 2);
+        *next_ns = now_ns + RETRY_NS.max(waited_ns / RETRY_PART);
         let (Some((library, bias)), Some(tgid)) = (library_of(key, table), table.proc_id(key)) else {
             self.programs.remove(&key);
             return;
@@ -173,7 +190,12 @@ impl Runtimes {
     /// program's process in /proc while it runs.
     pub(super) fn frames(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Known {
         if let Some(frames) = self.recall(key, place) {
-            return Known { frames, is_final: true };
+            let is_gap = frames.iter().any(|frame| is_gap(frame));
+            return Known {
+                frames,
+                is_final: true,
+                is_gap,
+            };
         }
         let (Some(State::Ready { jvm, path, .. }), Some(tgid)) = (self.programs.get(&key), tgid) else {
             self.stats.unreadable += 1;
@@ -195,7 +217,12 @@ impl Runtimes {
                 let frames = named.into_iter().map(|frame| self.intern(frame.into_frame(&path)));
                 let frames: Frames = frames.collect();
                 self.remember(key, place, Arc::clone(&frames));
-                Known { frames, is_final: true }
+                let is_gap = frames.iter().any(|frame| is_gap(frame));
+                Known {
+                    frames,
+                    is_final: true,
+                    is_gap,
+                }
             }
             Some(Err(Unreadable::Replaced)) => {
                 self.stats.replaced += 1;
@@ -226,6 +253,7 @@ impl Runtimes {
         Known {
             frames: Arc::from([frame]),
             is_final,
+            is_gap: false,
         }
     }
 
@@ -363,6 +391,8 @@ fn described(walked: &Walked) -> Result<so_runtime, String> {
 /// A place's name, before its frame is made.
 enum Named {
     Java(JavaFrame),
+    /// Frames that wait in the heap until the ones below them have returned.
+    InHeap,
     /// Code of the VM itself, by the VM's name for it.
     Stub(String),
 }
@@ -379,6 +409,7 @@ impl Named {
                 (package.into(), function, frame.file, frame.line, frame.inlined)
             }
             Self::Stub(name) => (Arc::clone(library), name, None, 0, false),
+            Self::InHeap => return gap(),
         };
         Frame {
             kind: FrameKind::Interpreted(JVM),
@@ -391,6 +422,24 @@ impl Named {
             offset: None,
         }
     }
+}
+
+/// Stands for frames of which nobody knows how many there are.
+fn gap() -> Frame {
+    Frame {
+        kind: FrameKind::Unknown,
+        module: "".into(),
+        build_id: None,
+        function: Some("[… frames]".into()),
+        file: None,
+        line: 0,
+        inlined: false,
+        offset: None,
+    }
+}
+
+fn is_gap(frame: &Frame) -> bool {
+    frame.kind == FrameKind::Unknown
 }
 
 /// Bytecode offset of a detail that says that nobody knows it.
@@ -422,7 +471,9 @@ fn named(jvm: &Jvm, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<N
                 }
                 _ => {
                     let name = jvm.stub_name(memory, blob.address).ok_or(Unreadable::Replaced)?;
-                    return Ok(vec![Named::Stub(name)]);
+                    // What a virtual thread returns to that has waited: its callers are not back on the stack.
+                    let is_in_heap = !place.innermost && name.contains("continuation");
+                    return Ok(vec![if is_in_heap { Named::InHeap } else { Named::Stub(name) }]);
                 }
             }
         }

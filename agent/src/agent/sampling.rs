@@ -168,10 +168,8 @@ impl Sampling {
         let (mut next_drain, mut next_batch, mut next_hotplug) =
             (now + drain_ns, now + self.jittered_interval_ns(), now + HOTPLUG_NS);
         while !stop.load(Ordering::Acquire) {
-            let wake = self
-                .table
-                .next_look_ns()
-                .map_or(next_drain, |look| look.min(next_drain));
+            let looks = [self.table.next_look_ns(), self.memory.runtimes.next_look_ns()];
+            let wake = looks.into_iter().flatten().fold(next_drain, u64::min);
             let wait = wake.saturating_sub(now).min(LONGEST_WAIT_NS);
             // epoll counts in milliseconds: rounded up, so that it does not spin.
             let timeout = Duration::from_millis(wait.div_ceil(1_000_000));

@@ -206,6 +206,13 @@ impl Table {
         (!is_known).then(|| now_ns + (age_ns / OPENED_LATER_PART).min(OPENED_LATER_NS))
     }
 
+    /// True where a source of the program's code is made at run time.
+    pub fn is_made(&self, key: ProgramKey, source: SourceId) -> bool {
+        let sources = self.entry(key).map(|entry| entry.sources.as_slice());
+        let mut sources = sources.unwrap_or_default().iter();
+        sources.any(|(id, kind)| *id == source && matches!(kind, Source::Jit(_)))
+    }
+
     /// The id under which /proc, and whoever reads its memory, finds a program that still runs.
     pub fn proc_id(&self, key: ProgramKey) -> Option<u32> {
         let process = self.processes.get(&(key.tgid, key.start_ticks))?;

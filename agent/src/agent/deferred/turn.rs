@@ -60,7 +60,8 @@ impl Sampling {
             for (key, location) in interval.deferred.stops() {
                 self.unwinding.want_at(&self.table, key, location, now);
             }
-            let pending = |(_, location)| self.unwinding.is_pending(location);
+            let runtimes = &self.memory.runtimes;
+            let pending = |(key, location)| self.unwinding.is_pending(location) || runtimes.is_waiting(key);
             let waits = look.waits || interval.deferred.has_unopened() || interval.deferred.stops().any(pending);
             if !waits || now >= deadline {
                 let tables = self.sensor.tables();

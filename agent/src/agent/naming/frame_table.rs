@@ -66,7 +66,10 @@ impl FrameTable {
             WalkEnd::Broken => End::Cut { is_marked: false },
         };
         let stack = Stack {
-            truncated: stack.kernel_cut || stack.gap.is_some() || matches!(end, End::Cut { .. }),
+            truncated: stack.kernel_cut
+                || stack.gap.is_some()
+                || stack.has_gap_inside
+                || matches!(end, End::Cut { .. }),
             frames,
         };
         (stack, end)

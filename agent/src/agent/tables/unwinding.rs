@@ -15,7 +15,7 @@ use crate::elf::ReadTurn;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{Sensor, Waker};
 use crate::process::Table;
-use crate::unwind::{self, CodeMapping, RETIRE_NS};
+use crate::unwind::{self, Code, CodeMapping, RETIRE_NS};
 
 /// Of all room for tables, what one file's may take, in bytes a row: half. Until it is installed it stands in this
 /// process's memory too. A browser's engine has two million rows of 4 bytes.
@@ -301,10 +301,15 @@ impl Unwinding {
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
+            let waits = runtimes.is_waiting(key);
             let mapping = |range: crate::process::CodeRange| CodeMapping {
                 begin: range.start,
                 end: range.end,
-                code: self.files.code(range.source, range.start, range.offset),
+                code: if waits && table.is_made(key, range.source) {
+                    Code::Pending
+                } else {
+                    self.files.code(range.source, range.start, range.offset)
+                },
             };
             let mappings: Vec<CodeMapping<'_>> = fit::fit(table.code_ranges(key).map(mapping).collect());
             let runtime = runtimes.described(key);
