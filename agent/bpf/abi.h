@@ -270,8 +270,8 @@ enum so_step {
 /* In user addresses of a sample: the frame was interrupted there (by a signal), it is no return address. */
 #define SO_EXACT_ADDRESS (1ULL << 63)
 /*
- * In words of user frames, bits 60 to 62: what the lower 60 bits are. A frame of a runtime takes two words, of which the
- * second one is its detail.
+ * In words of user frames, bits 60 to 62: what the lower 60 bits are. A frame of a runtime takes two words, of which
+ * the second one is its detail.
  */
 #define SO_FRAME_SHIFT 60
 enum so_frame_word {

@@ -2,8 +2,8 @@
 /*
  * One step of the walk from a frame of Java code, as HotSpot lays it out. Included by runtime.h, under its rules.
  *
- * Compiled code and stubs lie in code blobs: a heap's segment map leads from an address to the blob's header, which says
- * how large the frame is. A frame of the interpreter has fixed slots below its frame pointer.
+ * Compiled code and stubs lie in code blobs: a heap's segment map leads from an address to the blob's header, which
+ * says how large the frame is. A frame of the interpreter has fixed slots below its frame pointer.
  */
 #ifndef STAKEOUT_JVM_H
 #define STAKEOUT_JVM_H

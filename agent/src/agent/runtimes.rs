@@ -20,8 +20,8 @@ use crate::sys::guarded_for;
 const MAX_PLACES: usize = 32_768;
 /// Places that are asked for in a second, of all programs: one takes some 50 µs.
 const MAX_ASKED_PER_SECOND: u32 = 4_000;
-/// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the time
-/// that it has waited, and given up after the last.
+/// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the
+/// time that it has waited, and given up after the last.
 const RETRY_NS: u64 = 25_000_000;
 const RETRY_PART: u64 = 8;
 const GIVE_UP_NS: u64 = 20_000_000_000;

@@ -1,8 +1,8 @@
 //! Frames of languages that a runtime makes code for, or interprets: asked of the process itself while it runs.
 //!
-//! In: a process's memory, and what the walk of a stack has met there. Out: what the kernel side walks such code by, and
-//! the names of its frames as the language's own stack traces have them. Nothing is written to a process, loaded into it
-//! or stopped for it. What it says is not trusted: every pointer is checked, every list and text has a limit.
+//! In: a process's memory, and what the walk of a stack has met there. Out: what the kernel side walks such code by,
+//! and the names of its frames as the language's own stack traces have them. Nothing is written to a process, loaded
+//! into it or stopped for it. What it says is not trusted: every pointer is checked, every list and text has a limit.
 
 pub mod jvm;
 mod memory;

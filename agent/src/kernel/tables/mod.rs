@@ -337,8 +337,7 @@ impl Tables {
                 program.published,
                 &mut slab_at,
                 rules,
-                walk::Copied::without_code(stack),
-                live,
+                walk::Copied::without_code(stack, live),
                 frames,
             )
         }

@@ -132,17 +132,19 @@ impl<'a> StackCopy<'a> {
 }
 
 /// What a walk reads of a process that nobody stops for it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(in crate::kernel) struct Copied<'a> {
     pub(in crate::kernel) stack: StackCopy<'a>,
     /// Empty where nobody copied it.
     pub(in crate::kernel) code: StackCopy<'a>,
+    /// What it has of a language's runtime.
+    pub(in crate::kernel) live: Option<LiveRuntime<'a>>,
 }
 
 impl<'a> Copied<'a> {
-    pub(in crate::kernel) fn without_code(stack: StackCopy<'a>) -> Self {
+    pub(in crate::kernel) fn without_code(stack: StackCopy<'a>, live: Option<LiveRuntime<'a>>) -> Self {
         let code = StackCopy { address: 0, bytes: &[] };
-        Self { stack, code }
+        Self { stack, code, live }
     }
 }
 
@@ -173,8 +175,7 @@ pub(in crate::kernel) unsafe fn walk_on(
     program: Published,
     mut slabs: &mut SlabAt<'_>,
     rules: *const u64,
-    Copied { stack, code }: Copied<'_>,
-    live: Option<LiveRuntime<'_>>,
+    Copied { stack, code, live }: Copied<'_>,
     frames: &mut Vec<u64>,
 ) -> WalkStop {
     walk.mappings = program.mappings.place;
@@ -287,21 +288,11 @@ impl HostMemory {
                 address: self.code.0,
                 bytes: &self.code.1,
             },
+            live,
         };
         let mut slab_at = |number: usize| self.slabs.get(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        unsafe {
-            walk_on(
-                arch,
-                walk,
-                program,
-                &mut slab_at,
-                self.rules.as_ptr(),
-                copied,
-                live,
-                frames,
-            )
-        }
+        unsafe { walk_on(arch, walk, program, &mut slab_at, self.rules.as_ptr(), copied, frames) }
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod blob;
 mod code;
+mod error;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod layout;
@@ -24,7 +25,8 @@ mod tests;
 
 pub use blob::{Blob, BlobKind};
 pub use code::{CodeHeap, InterpreterFrame, Jvm, NotReady, Walked};
-pub use layout::{Layout, LayoutError, Place};
+pub use error::LayoutError;
+pub use layout::{Layout, Place};
 pub use numbers::Encoding;
 
 use thiserror::Error;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use super::layout::LayoutError;
+use super::error::LayoutError;
 use super::{ReadMemory, Unreadable, c_string, number, read};
 
 /// JDK 17 has some 2,000 entries in all tables.

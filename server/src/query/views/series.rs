@@ -105,8 +105,9 @@ pub async fn series(
         only: matched.as_ref().map(|matched| matched.stacks.clone()),
         quality: false,
     };
+    let labels = [by];
     let (mut all, exposure) = tokio::try_join!(
-        charted(engine, snapshot, &question, &[by], (steps, chart.limit), extra),
+        charted(engine, snapshot, &question, &labels, (steps, chart.limit), extra),
         observe(snapshot, &question, steps, kind.marked),
     )?;
     // What was watched does not depend on the function.
