@@ -13,13 +13,13 @@ struct Bound {
     translated: u32,
 }
 
-/// What 6.18.44 said on 2026-11-26 of the sampler, and of the others, and a fifth more; x86-64. For kernels before
+/// What 6.18.44 said on 2026-11-28 of the sampler, and of the others, and a fifth more; x86-64. For kernels before
 /// 6.12 the sampler's bound is what 6.1.0-56 says.
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(85_907), a_fifth_more(57_419)],
-        translated: a_fifth_more(3_131),
+        followed: [a_fifth_more(120_524), a_fifth_more(79_176)],
+        translated: a_fifth_more(3_741),
     },
     Bound {
         name: "on_exec",

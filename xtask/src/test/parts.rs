@@ -63,6 +63,7 @@ const PARTS: &[Part] = &[
     part(".cargo/", &[], &[&[Everything]]),
     // The agent.
     part("agent/src/", &[".rs"], &[RUST, AGENT]),
+    part("agent/src/", &[".txt"], &[AGENT]),
     part("agent/build.rs", &[], &[RUST, AGENT]),
     part("agent/bpf/", &[".c", ".h"], &[&[Step("lints")], AGENT]),
     part("agent/tests/it/", &[".rs"], &[RUST, &[Module("agent", "it")]]),
