@@ -46,6 +46,9 @@ enum so_limits {
 	SO_JVM_SEGMENT_STEPS = 24,
 	SO_JVM_FRAME_WORDS = 16,
 	SO_JVM_CONST_METHOD_WORDS = 8,
+	SO_JVM_PUSHED_WORDS = 3,
+	/* Python frames of one call of CPython's loop; those beyond come with the next call. */
+	SO_PYTHON_CALL_FRAMES = 512,
 	/*
 	 * Of a stack that is searched for a return address: words at a time, pieces in all, where a table is
 	 * wrong, and above a root.
@@ -150,8 +153,8 @@ struct so_process {
 };
 
 enum so_runtime_kind {
-	SO_RUNTIME_NONE = 0,
 	SO_RUNTIME_JVM = 1,
+	SO_RUNTIME_CPYTHON = 2,
 };
 
 /* A heap of code of HotSpot. */
@@ -194,10 +197,76 @@ struct so_jvm {
 	s32 slot_sender_sp;
 };
 
+/* Of CPython. */
+enum so_python_limits {
+	/* Ranges of the interpreter loop's code: the function, and its part for what is rare. */
+	SO_PYTHON_LOOPS = 2,
+	/* Threads, and interpreters, that are looked at for the one that runs. */
+	SO_PYTHON_THREADS = 256,
+	/* Frames of the first call that are looked through for its end. */
+	SO_PYTHON_AHEAD = 64,
+	/* Words of a thread's state, of a frame (an object until 3.10) and of a code object that are read. */
+	SO_PYTHON_THREAD_WORDS = 24,
+	SO_PYTHON_OBJECT_WORDS = 14,
+	SO_PYTHON_FRAME_WORDS = 10,
+	SO_PYTHON_CODE_WORDS = 18,
+	/* A thread's state may have an entry, or a frame without code, in itself, which are outermost. */
+	SO_PYTHON_THREAD_BYTES = 4096,
+};
+
+enum so_python_form {
+	/* 3.8 to 3.10: frames are objects, one for each call of the loop. */
+	SO_PYTHON_OBJECTS = 0,
+	/* 3.11: the frame with a mark is the last one of its call, which has an entry on the native stack. */
+	SO_PYTHON_ENTRIES = 1,
+	/* 3.12 and later: a frame without code, on the native stack, is behind the last one of a call. */
+	SO_PYTHON_SHIMS = 2,
+};
+
+/* Of one process with CPython. Offsets are bytes from the structure's begin. */
+struct so_cpython {
+	u64 runtime;		/* address of _PyRuntime */
+	u64 code_type;		/* address of PyCode_Type */
+	u64 loop_begin[SO_PYTHON_LOOPS];
+	u64 loop_bytes[SO_PYTHON_LOOPS];
+	/* _PyRuntimeState, PyInterpreterState. */
+	u32 interpreters_head;
+	u32 interpreter_next;
+	u32 threads_head;
+	/* Where the thread stands that ran last: in the runtime, or in the interpreter. A guess, which is checked. */
+	u32 last_thread;
+	u8 is_last_in_runtime;
+	u8 form;		/* enum so_python_form */
+	/* PyThreadState: `thread_frame` leads to the frame, or where there are entries, to the innermost one. */
+	u16 thread_next;
+	u16 thread_id;
+	u16 thread_frame;
+	/* _PyCFrame; without one, entry_frame is all ones. */
+	u16 entry_frame;
+	u16 entry_previous;
+	/* _PyInterpreterFrame or PyFrameObject. `frame_mark` is its owner or, where there are entries, is_entry. */
+	u16 frame_previous;
+	u16 frame_code;
+	u16 frame_instruction;
+	u16 frame_mark;
+	/* PyCodeObject: what stands for its size is a number, or until 3.10 the pointer to its bytecodes. */
+	u16 code_size;
+	u16 code_name;
+	u16 code_qualname;	/* that of the name where there is none */
+	u16 code_filename;
+	u16 code_first_line;
+	u16 code_begin;
+	u8 instruction_shift;	/* of the number of the last instruction, until 3.10 */
+	u8 prologue_bytes;	/* of the loop's code, in which an entry joins the chain and gets its frame */
+	u8 unused[6];
+};
+
+/* A process may have several. */
 struct so_runtime {
-	u32 kind;		/* enum so_runtime_kind */
+	u32 kinds;		/* of enum so_runtime_kind */
 	u32 unused;
 	struct so_jvm jvm;
+	struct so_cpython cpython;
 };
 
 /* One cache line holds four. Empty slots are zero, which no tag and rule give. */
@@ -234,6 +303,12 @@ struct so_walk {
 	 */
 	u64 runtime_frame;
 	u64 runtime_detail;
+	u64 tls_base;		/* of the thread's own storage */
+	/* Of CPython's own chain of frames the next one, or 0; and the entry of the call that it belongs to. */
+	u64 python_frame;
+	u64 python_entry;
+	u32 python_begun;
+	u32 unused_three;
 	u32 runtime;		/* as in so_process */
 	u32 unused_too;
 };
@@ -283,6 +358,11 @@ enum so_frame_word {
 	 * above them a hash of what the method's constant part begins with.
 	 */
 	SO_FRAME_JVM_INTERPRETED = 2,
+	/*
+	 * A code object of CPython; the detail is the offset of the instruction in code units (20 bits, all ones: none), and
+	 * above them a hash of what the object begins with.
+	 */
+	SO_FRAME_PYTHON = 3,
 	SO_FRAME_DETAIL = 7,
 };
 #define SO_FRAME_WORD(kind, value) ((u64)(kind) << SO_FRAME_SHIFT | ((value) & ((1ULL << SO_FRAME_SHIFT) - 1)))

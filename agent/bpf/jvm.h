@@ -163,7 +163,7 @@ SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so
 SO_INLINE enum so_step so_step_blob(struct so_walk *walk, const struct so_jvm *jvm, const struct so_blob *blob)
 {
 	u64 above[2] = {}, gap, pc = walk->pc, handler = 0;
-	u32 compile_id = 0;
+	u32 compile_id = 0, i;
 	int has_fp = 1;
 
 	so_read_memory(&compile_id, sizeof(compile_id), blob->address + jvm->compile_id);
@@ -193,6 +193,16 @@ SO_INLINE enum so_step so_step_blob(struct so_walk *walk, const struct so_jvm *j
 	gap = blob->frame_bytes - 8;
 	if (walk->innermost)
 		gap = so_interrupted_bytes(walk, blob, gap, &has_fp);
+	if (walk->innermost && gap == blob->frame_bytes - 8) {
+		/* Code that moves words in memory, and some that the compiler knows by heart, pushes words for a moment. */
+		for (i = 0; i < SO_JVM_PUSHED_WORDS; i++) {
+			if (!so_read_user(above, sizeof(u64), walk->sp + gap + i * sizeof(u64)) &&
+			    so_is_user_address(above[0]) && so_is_behind_call(above[0]) == SO_CALL_YES) {
+				gap += i * sizeof(u64);
+				break;
+			}
+		}
+	}
 	if (so_read_user(above, gap ? sizeof(above) : sizeof(u64), walk->sp + (gap ? gap - 8 : 0)))
 		return SO_STEP_BROKEN;
 	/* Below the return address stands the caller's frame pointer, once it was pushed. */

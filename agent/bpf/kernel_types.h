@@ -123,7 +123,16 @@ struct thread_info {
 	u64 preempt_count;
 } CORE;
 
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+} CORE;
+#endif
+
 struct task_struct {
+#if defined(__TARGET_ARCH_x86)
+	struct thread_struct thread;
+#endif
 	struct thread_info thread_info;
 	void *stack;
 	unsigned int flags;

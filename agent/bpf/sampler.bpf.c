@@ -66,7 +66,9 @@ int look_user(u64 pc);
 int try_user(u64 at, u64 word);
 int scan_user(u64 address);
 int runtime_user(u32 unused);
+int python_seek_user(u32 unused);
 #define so_runtime_step(walk) runtime_user(0)
+#define so_python_seek(walk, py, words) python_seek_user(0)
 #define so_look(walk, scan, pc) look_user(pc)
 #define so_try(walk, scan, at, word) try_user(at, word)
 #define so_scan(walk, scan, address) scan_user(address)
@@ -186,6 +188,16 @@ SO_INLINE struct pt_regs *entry_registers(struct task_struct *task)
 	} while (0)
 #endif
 
+/* Where the thread's own storage is. */
+SO_INLINE u64 thread_base(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(task, thread.fsbase);
+#else
+	return 0;
+#endif
+}
+
 /* Stacks that one CPU may hand to user space in a second: more would fill the ring. */
 #define MAX_COPIES_PER_SECOND 200
 /* Pages in a row inside of a stack that may never have been touched. */
@@ -211,6 +223,31 @@ APART int runtime_user(u32 unused)
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
 
 	return record ? so_runtime_step_once(&record->walk, record->scan.words) : SO_STEP_BROKEN;
+}
+
+APART int python_seek_user(u32 unused)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	const struct so_cpython *py = record ? so_cpython_of(&record->walk) : NULL;
+
+	return py ? so_python_seek_once(&record->walk, py, record->scan.words) : 2;
+}
+
+APART int python_call_user(u32 innermost)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_python_call_once(&record->walk, record->scan.words, innermost) : 0;
+}
+
+APART int python_frame_user(u32 unused)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_python_frame_once(&record->walk, record->scan.words) : SO_PYTHON_DONE;
 }
 
 APART int look_user(u64 pc)
@@ -256,6 +293,52 @@ SO_INLINE void put_word(struct so_scratch *record, u32 first, u32 place, u64 wor
 	record->words[(first + place) & (SO_RECORD_FRAMES - 1)] = word;
 }
 
+/* Python frames that are put before the verifier looks at the loop again. */
+#define PIECE_PYTHON_FRAMES 16
+
+/* Puts some of the Python frames of a call of CPython's loop behind what there is; 1 where there may be more. */
+APART int put_python_piece(u32 first)
+{
+	u32 cpu = bpf_get_smp_processor_id(), i;
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	if (!record)
+		return 0;
+	for (i = 0; i < PIECE_PYTHON_FRAMES; i++) {
+		u32 step = python_frame_user(0), place = record->header.user_frames;
+
+		if (step == SO_PYTHON_DONE || step == SO_PYTHON_BROKEN)
+			return 0;
+		if (step == SO_PYTHON_FRAME) {
+			put_word(record, first, place, record->walk.runtime_frame);
+			put_word(record, first, place + 1, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
+			record->header.user_frames = place + 2;
+		}
+	}
+	return 1;
+}
+
+/* The frames of a call of CPython's loop stand where the loop's own frame stood, the last one. */
+APART int put_python(u32 first)
+{
+	u32 cpu = bpf_get_smp_processor_id(), i;
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	u32 before;
+
+	if (!record)
+		return 0;
+	before = --record->header.user_frames;
+	for (i = 0; i < SO_PYTHON_CALL_FRAMES / PIECE_PYTHON_FRAMES; i++) {
+		if (!put_python_piece(first))
+			break;
+	}
+	record->walk.runtime_frame = 0;
+	/* Without any, the loop stands for itself. */
+	if (record->header.user_frames == before)
+		record->header.user_frames = before + 1;
+	return 0;
+}
+
 /*
  * Walks a few frames, and puts them behind those of the kernel, of which there are `first`. Says why it stopped,
  * if it did.
@@ -268,13 +351,16 @@ APART int walk_piece(u32 first)
 	if (!record)
 		return SO_STEP_BROKEN;
 	for (i = 0; i < PIECE_FRAMES; i++) {
-		u32 step = step_user(0), place = record->header.user_frames;
+		u32 innermost = record->walk.innermost, step = step_user(0), place = record->header.user_frames;
 
 		/* The frame that was stepped from is its runtime's. */
 		if (record->walk.runtime_frame) {
 			put_word(record, first, place - 1, record->walk.runtime_frame);
 			put_word(record, first, place, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
 			record->header.user_frames = ++place;
+		} else if (step == SO_STEP_FRAME && record->walk.runtime && python_call_user(innermost)) {
+			put_python(first);
+			place = record->header.user_frames;
 		}
 		if (step == SO_STEP_ROOT || step == SO_STEP_NO_TABLE)
 			return step;
@@ -478,6 +564,11 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->address_space = 0;
 		walk->runtime = 0;
 		walk->runtime_frame = 0;
+		walk->tls_base = thread_base(task);
+		walk->python_frame = 0;
+		walk->python_entry = 0;
+		walk->python_begun = 0;
+		walk->unused_three = 0;
 		walk->unused_too = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);
 		if (process && process->exec_id == record->header.exec_id &&

@@ -90,11 +90,32 @@ SO_INLINE const struct so_runtime *so_runtime_at(u32 number)
 static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
 
 #define so_runtime_step(walk) so_runtime_step_once(walk, runtime_words)
+#define so_python_seek(walk, py, words) so_python_seek_once(walk, py, words)
 #define so_look(walk, scan, pc) so_look_once(walk, scan, pc)
 #define so_try(walk, scan, at, word) so_try_once(walk, scan, at, word)
 #define so_scan(walk, scan, address) so_scan_once(walk, scan, address)
 
 #include "unwind.h"
+
+/* Puts the Python frames of a call of CPython's loop where the loop's own frame stands, the last one. */
+static void so_put_python(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count)
+{
+	u32 i, place = before + *count - 1;
+
+	for (i = 0; i < SO_PYTHON_CALL_FRAMES && place + 2 <= before + capacity; i++) {
+		enum so_python_step step = so_python_frame_once(walk, runtime_words);
+
+		if (step == SO_PYTHON_HIDDEN)
+			continue;
+		if (step != SO_PYTHON_FRAME)
+			break;
+		frames[place++] = walk->runtime_frame;
+		frames[place++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
+	}
+	walk->runtime_frame = 0;
+	if (place > before + *count)
+		*count = place - before;
+}
 
 /*
  * Goes on from walk, whose own frame is the last of the `before` that are there already; adds at most capacity
@@ -107,11 +128,17 @@ u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, 
 
 	memory = from;
 	for (*count = 0; *count < capacity;) {
+		u32 innermost = walk->innermost;
+
 		step = so_step_once(walk);
 		/* The frame that was stepped from is its runtime's: two words. */
 		if (walk->runtime_frame && before + *count > 0) {
 			frames[before + *count - 1] = walk->runtime_frame;
 			frames[before + (*count)++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
+			if (*count >= capacity)
+				break;
+		} else if (step == SO_STEP_FRAME && before + *count > 0 && so_python_call_once(walk, runtime_words, innermost)) {
+			so_put_python(walk, frames, before, capacity, count);
 			if (*count >= capacity)
 				break;
 		}

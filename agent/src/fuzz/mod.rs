@@ -49,6 +49,9 @@ pub const TARGETS: &[Target] = &[
     target("jvm-tables", 4 * MIB, runtime::jvm::fuzz::tables),
     target("jvm-numbers", MIB, runtime::jvm::fuzz::numbers),
     target("jvm-memory", 16 * MIB, runtime::jvm::fuzz::memory),
+    target("python-table", 4 * MIB, runtime::cpython::fuzz::table),
+    target("python-lines", 4 * MIB, runtime::cpython::fuzz::lines),
+    target("python-memory", 16 * MIB, runtime::cpython::fuzz::memory),
     // A request has at most 256 MiB.
     target("spool", 260 * MIB, ship::fuzz::spool),
     target("answer", 4 * MIB, ship::fuzz::answer),

@@ -128,7 +128,7 @@ pub(crate) fn runtime(bytes: &[u8]) {
         return;
     };
     let rest = &input.0[size_of::<so_runtime>()..];
-    runtime.kind = 1;
+    runtime.kinds = 3;
     // Mostly as they should be: code where mappings are, structures where there is memory.
     let jvm = &mut runtime.jvm;
     jvm.interpreter_begin = MAPPING_BYTES + jvm.interpreter_begin % MAPPING_BYTES;

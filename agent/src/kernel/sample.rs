@@ -32,6 +32,9 @@ pub enum RuntimeWord {
     /// An interpreted method of a JVM; the detail is the bytecode's offset, all ones where unknown, and above these 16
     /// bits a hash of what stays the same of the method.
     JvmInterpreted(u64),
+    /// A code object of CPython; the detail is the instruction's offset in code units, all ones where there is none,
+    /// and above these 20 bits a hash of what stays the same of the object.
+    Python(u64),
 }
 
 const FRAME_SHIFT: u32 = 60;
@@ -44,6 +47,7 @@ impl FrameWord {
         match word >> FRAME_SHIFT & 7 {
             1 => Self::Runtime(RuntimeWord::JvmCompiled(value)),
             2 => Self::Runtime(RuntimeWord::JvmInterpreted(value)),
+            3 => Self::Runtime(RuntimeWord::Python(value)),
             7 => Self::Detail(value),
             _ => Self::Address(word),
         }

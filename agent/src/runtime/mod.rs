@@ -4,6 +4,7 @@
 //! and the names of its frames as the language's own stack traces have them. Nothing is written to a process, loaded
 //! into it or stopped for it. What it says is not trusted: every pointer is checked, every list and text has a limit.
 
+pub mod cpython;
 pub mod jvm;
 mod memory;
 

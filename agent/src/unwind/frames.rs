@@ -107,6 +107,21 @@ impl Index {
     }
 }
 
+/// The limits of the function, or of the part of one, that an address lies in, in the file's own addresses: where it is
+/// described, up to the next one that is.
+pub fn function_limits(read_file: impl Fn(u64, &mut [u8]) -> bool, address: u64) -> Option<Range<u64>> {
+    let image = Image::open(read_file)?;
+    let (_, index) = header_of(&image, image.eh_frame_header?)?;
+    let index = index?;
+    let behind = index.behind(&image, address)?;
+    let begin = index.entries(&image, behind.checked_sub(1)?, 1)?.first()?.0;
+    let end = match index.entries(&image, behind, 1)?.first() {
+        Some((next, _)) => *next,
+        None => image.segment_at(begin).map(|segment| segment.address + segment.bytes)?,
+    };
+    (begin..end).contains(&address).then_some(begin..end)
+}
+
 /// Functions that the index of .eh_frame leads to; none without an index.
 pub(super) fn indexed_functions<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<u64> {
     let (_, index) = header_of(image, image.eh_frame_header?)?;

@@ -27,6 +27,7 @@ mod table_builder;
 use crate::elf::pclntab::Location;
 pub use crate::elf::{Segment, code_address};
 pub use error::TableError;
+pub use frames::function_limits;
 pub use layout::{
     Code, CodeMapping, Filled, Installed, Layout, MAX_MAPPINGS, Memory, NoRoom, Published, RETIRE_NS, RULES, SLAB_WORDS,
 };

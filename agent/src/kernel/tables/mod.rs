@@ -26,7 +26,8 @@ pub(super) use shared::{charged_bytes, shared_bytes};
 #[cfg(any(test, fuzzing))]
 pub(in crate::kernel) use walk::LiveRuntime;
 pub use walk::{
-    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_runtime, so_walk,
+    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm,
+    so_runtime, so_walk,
 };
 
 /// Slots in the map of slabs.
@@ -40,6 +41,8 @@ const MAPPED_NS: u64 = 1_000_000_000;
 /// Words that are mapped for writing at a time, a number of whole pages of any size: what is written shortly after lies
 /// near.
 const WINDOW_WORDS: usize = 4 * 1024;
+/// `SO_RUNTIME_JVM` of bpf/abi.h.
+const KIND_JVM: u32 = 1;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
 
@@ -324,7 +327,12 @@ impl Tables {
             return WalkStop::NoTable;
         };
         let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
-        let live = runtime.map(|runtime| walk::LiveRuntime { runtime, read });
+        // CPython's own chain of frames has gone on since the stack was copied; what HotSpot says of code has not.
+        let runtime = runtime.map(|runtime| so_runtime {
+            kinds: runtime.kinds & KIND_JVM,
+            ..*runtime
+        });
+        let live = runtime.as_ref().map(|runtime| walk::LiveRuntime { runtime, read });
         let memory = &mut self.layout.memory;
         let rules = memory.rules.as_ptr();
         let mut slab_at = |number: usize| memory.slab(number).map_or(std::ptr::null(), |slab| slab.as_ptr());

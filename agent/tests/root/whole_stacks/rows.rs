@@ -541,7 +541,7 @@ fn runtimes() -> Vec<Row> {
             },
             command: |shop| with_arguments("java", &["-cp", shop.directory.to_str().unwrap(), "Loop", CPU_SECONDS]),
             executable: Some(|| "java".into()),
-            shows: Some((Feature::Complete, 0.8)),
+            shows: Some((Feature::Complete, 0.5)),
             named: 0.0,
             ..PLAIN
         },

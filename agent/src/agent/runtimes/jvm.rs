@@ -1,0 +1,230 @@
+//! HotSpot: which programs have it, what the kernel side is told of it, names of its frames.
+
+use std::sync::Arc;
+
+use super::library::{self, Library};
+use super::{Nameless, RuntimePlace, nothing};
+use crate::frames::{Frame, FrameKind, ProgramKey};
+use crate::kernel::{RuntimeWord, so_jvm};
+use crate::process::{Module, Table};
+use crate::runtime::ProcessMemory;
+use crate::runtime::jvm::{BlobKind, JavaFrame, Jvm, Layout, Place, Unreadable, Walked};
+use crate::sys::guarded_for;
+
+/// `profile.frame.type` of OTLP.
+pub(super) const LANGUAGE: &str = "jvm";
+/// What shows that a process has a JVM.
+const LIBJVM: &str = "libjvm.so";
+
+/// What leads to HotSpot's tables of its own layout.
+const SYMBOLS: [&str; 24] = [
+    "gHotSpotVMStructs",
+    "gHotSpotVMStructEntryTypeNameOffset",
+    "gHotSpotVMStructEntryFieldNameOffset",
+    "gHotSpotVMStructEntryTypeStringOffset",
+    "gHotSpotVMStructEntryIsStaticOffset",
+    "gHotSpotVMStructEntryOffsetOffset",
+    "gHotSpotVMStructEntryAddressOffset",
+    "gHotSpotVMStructEntryArrayStride",
+    "gHotSpotVMTypes",
+    "gHotSpotVMTypeEntryTypeNameOffset",
+    "gHotSpotVMTypeEntrySuperclassNameOffset",
+    "gHotSpotVMTypeEntryIsOopTypeOffset",
+    "gHotSpotVMTypeEntryIsIntegerTypeOffset",
+    "gHotSpotVMTypeEntryIsUnsignedOffset",
+    "gHotSpotVMTypeEntrySizeOffset",
+    "gHotSpotVMTypeEntryArrayStride",
+    "gHotSpotVMIntConstants",
+    "gHotSpotVMIntConstantEntryNameOffset",
+    "gHotSpotVMIntConstantEntryValueOffset",
+    "gHotSpotVMIntConstantEntryArrayStride",
+    "gHotSpotVMLongConstants",
+    "gHotSpotVMLongConstantEntryNameOffset",
+    "gHotSpotVMLongConstantEntryValueOffset",
+    "gHotSpotVMLongConstantEntryArrayStride",
+];
+
+/// The file with the machine.
+pub(super) fn library(key: ProgramKey, table: &Table) -> Option<Library> {
+    let is_library = |module: &&Arc<Module>| Library::base_name(module) == LIBJVM;
+    Library::of(key, table.modules(key).find(is_library)?, table)
+}
+
+/// Reads the layout in a process. None where that takes too long.
+pub(super) fn read(tgid: u32, library: &Library) -> Option<Result<(Jvm, so_jvm), String>> {
+    let symbols = library.symbols(&SYMBOLS);
+    let read = move || {
+        let memory = ProcessMemory::for_a_layout(tgid);
+        let layout = Layout::read(&memory, &|name| library::address_of(&symbols, name));
+        let layout = layout.map_err(|error| error.to_string())?;
+        let jvm = Jvm::read(&memory, layout).map_err(|error| error.to_string())?;
+        described(&jvm.walked()).map(|described| (jvm, described))
+    };
+    guarded_for(tgid, read)
+}
+
+/// A VM as the kernel side wants it.
+fn described(walked: &Walked) -> Result<so_jvm, String> {
+    let lacks = |what: &str| format!("HotSpot: {what}");
+    // What is read of a blob's begin ends there: `SO_JVM_BLOB_WORDS` of bpf/abi.h.
+    const READ_BYTES: u16 = 128;
+    let near = |place: Place| {
+        let fits =
+            place.offset + u16::from(place.width) <= READ_BYTES && place.offset % 8 + u16::from(place.width) <= 8;
+        fits.then_some(place.offset)
+            .ok_or_else(|| lacks("a code blob is of another form"))
+    };
+    let mut jvm = so_jvm::default();
+    jvm.interpreter_begin = walked.interpreter_begin;
+    jvm.interpreter_bytes = walked.interpreter_end.saturating_sub(walked.interpreter_begin);
+    if walked.heaps.len() > jvm.heaps.len() {
+        return Err(lacks("more heaps of code than are known"));
+    }
+    for (to, heap) in jvm.heaps.iter_mut().zip(&walked.heaps) {
+        // The map counts from the first segment.
+        to.begin = heap.first_segment;
+        to.bytes = heap.end.saturating_sub(heap.first_segment);
+        to.segments = heap.segment_map;
+        to.segment_shift = u32::from(heap.segment_shift);
+    }
+    jvm.heap_count = walked.heaps.len() as u16;
+    jvm.block_header_bytes = walked.heap_header_bytes;
+    if walked.frame_words.width != 4 {
+        return Err(lacks("sizes of frames are of another form"));
+    }
+    jvm.frame_size = near(walked.frame_words)?;
+    jvm.frame_complete = near(walked.frame_complete)?;
+    jvm.frame_complete_bytes = walked.frame_complete.width;
+    jvm.code_begin = near(walked.code_begin)?;
+    jvm.code_begin_bytes = walked.code_begin.width;
+    jvm.compile_id = walked.compile_id.offset;
+    jvm.deopt_handler = walked.deopt.offset;
+    jvm.deopt_handler_bytes = match walked.deopt.width {
+        width @ (4 | 8) => width,
+        _ => 0,
+    };
+    jvm.orig_pc = walked.orig_pc.offset;
+    jvm.const_method = walked.const_method;
+    jvm.const_method_bytes = walked.const_method_bytes;
+    jvm.code_size = walked.code_bytes.offset;
+    jvm.slot_method = i32::from(walked.frame.method / 8);
+    jvm.slot_bcp = i32::from(walked.frame.bcp / 8);
+    jvm.slot_sender_sp = i32::from(walked.frame.sender_sp / 8);
+    Ok(jvm)
+}
+
+/// Bytecode offset of a detail that says that nobody knows it.
+const NO_BYTECODE: u64 = 0xffff;
+
+/// The frames of a place, leaf first. `path` is the file with the machine, to which its own code belongs.
+pub(super) fn named(
+    jvm: &Jvm,
+    path: &Arc<str>,
+    memory: &ProcessMemory,
+    place: RuntimePlace,
+) -> Result<Vec<Frame>, Nameless> {
+    let frames = match (place.frame, place.detail) {
+        (RuntimeWord::JvmInterpreted(method), Some(detail)) => interpreted(jvm, memory, method, detail)?,
+        (RuntimeWord::JvmCompiled(pc), Some(detail)) => {
+            let inside = if place.innermost { pc } else { pc.wrapping_sub(1) };
+            let blob = jvm.blob_at(memory, inside).ok_or(Nameless::Replaced)?;
+            if !matches!(blob.kind, BlobKind::Nmethod | BlobKind::NativeNmethod) {
+                let name = jvm.stub_name(memory, blob.address).ok_or(Nameless::Replaced)?;
+                // What a virtual thread returns to that has waited: its callers are not back on the stack.
+                let is_in_heap = !place.innermost && name.contains("continuation");
+                return Ok(vec![if is_in_heap { in_heap() } else { stub(&name, path) }]);
+            }
+            jvm.compiled(memory, blob.address, detail as u32, pc, place.innermost)?
+        }
+        _ => return Err(Nameless::Replaced),
+    };
+    Ok(frames.into_iter().map(java_frame).collect())
+}
+
+impl From<Unreadable> for Nameless {
+    fn from(error: Unreadable) -> Self {
+        match error {
+            Unreadable::Replaced => Self::Replaced,
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+fn interpreted(jvm: &Jvm, memory: &ProcessMemory, method: u64, detail: u64) -> Result<Vec<JavaFrame>, Nameless> {
+    let bytecode = detail & NO_BYTECODE;
+    if jvm.print_of(memory, method)? != detail >> 16 {
+        return Err(Nameless::Replaced);
+    }
+    let bci = u16::try_from(bytecode)
+        .ok()
+        .filter(|bci| u64::from(*bci) != NO_BYTECODE);
+    let frames = jvm.interpreted(memory, method, bci.unwrap_or(0))?;
+    let line = |frame: JavaFrame| JavaFrame {
+        line: if bci.is_some() { frame.line } else { 0 },
+        ..frame
+    };
+    Ok(frames.into_iter().map(line).collect())
+}
+
+fn java_frame(frame: JavaFrame) -> Frame {
+    let class = lasting(&frame.class);
+    Frame {
+        kind: FrameKind::Interpreted(LANGUAGE),
+        module: module_of(class).into(),
+        function: Some(format!("{class}.{}", frame.method).into()),
+        file: frame.file.map(Arc::from),
+        line: frame.line,
+        inlined: frame.inlined,
+        ..nothing()
+    }
+}
+
+/// A hidden class has an address in its name, which is another one in each process: no two stacks would be alike.
+fn lasting(class: &str) -> &str {
+    let end = class.find(['/', '+']).unwrap_or(class.len());
+    &class[..end]
+}
+
+/// Its package; a class without one is its own, with those inside of it.
+fn module_of(class: &str) -> &str {
+    match class.rsplit_once('.') {
+        Some((package, _)) => package,
+        None => class.split('$').next().unwrap_or(class),
+    }
+}
+
+/// Code of the VM itself, by the VM's name for it.
+fn stub(name: &str, path: &Arc<str>) -> Frame {
+    Frame {
+        kind: FrameKind::Interpreted(LANGUAGE),
+        module: Arc::clone(path),
+        function: Some(name.into()),
+        ..nothing()
+    }
+}
+
+/// Stands for frames that wait in the heap until those below them have returned: nobody knows how many there are.
+fn in_heap() -> Frame {
+    Frame {
+        function: Some("[… frames]".into()),
+        ..nothing()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_hidden_classes_are_the_same_in_each_process() {
+        for (class, lasts, module) in [
+            ("java.util.HashMap$Node", "java.util.HashMap$Node", "java.util"),
+            ("shop.Cart$$Lambda$14/0x00007f26c0034c0", "shop.Cart$$Lambda$14", "shop"),
+            ("shop.Cart$$Lambda+0x00007f26c0034c0", "shop.Cart$$Lambda", "shop"),
+            ("Mix$Plain", "Mix$Plain", "Mix"),
+            ("Mix", "Mix", "Mix"),
+        ] {
+            assert_eq!((lasting(class), module_of(lasting(class))), (lasts, module));
+        }
+    }
+}

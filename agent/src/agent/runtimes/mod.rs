@@ -1,0 +1,395 @@
+//! Languages' runtimes of the programs that are sampled: found when their files are mapped, asked for the names of
+//! frames when a stack is new.
+//!
+//! What runs is asked while it lives, on the sampling thread's behalf but never on it: a process may answer late, or
+//! not at all. What was replaced meanwhile has no name, never another one's.
+
+mod jvm;
+mod library;
+mod python;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::frames::{Frame, FrameKind, Frames, ProgramKey, SourceId};
+use crate::hash::FastMap;
+use crate::kernel::{RuntimeWord, so_cpython, so_jvm, so_runtime};
+use crate::process::Table;
+use crate::runtime::ProcessMemory;
+use crate::runtime::cpython::Python;
+use crate::runtime::jvm::Jvm;
+use crate::sys::guarded_for;
+
+/// Places that are remembered, in each of two generations.
+const MAX_PLACES: usize = 32_768;
+/// Places that are asked for in a second, of all programs: one takes some 50 µs.
+const MAX_ASKED_PER_SECOND: u32 = 4_000;
+/// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the
+/// time that it has waited, and given up after the last.
+const RETRY_NS: u64 = 25_000_000;
+const RETRY_PART: u64 = 8;
+const GIVE_UP_NS: u64 = 20_000_000_000;
+/// Bits of `so_runtime::kinds`: `enum so_runtime_kind` of bpf/abi.h.
+const KIND_JVM: u32 = 1;
+const KIND_PYTHON: u32 = 2;
+
+/// A frame of a runtime as the kernel side tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct RuntimePlace {
+    pub(super) frame: RuntimeWord,
+    /// None where it was left out.
+    pub(super) detail: Option<u64>,
+    /// It was interrupted there, which is no return address.
+    pub(super) innermost: bool,
+}
+
+/// What is known of a place.
+pub(super) struct Known {
+    pub(super) frames: Frames,
+    /// Asking again brings nothing else.
+    pub(super) is_final: bool,
+    /// It stands for frames that are not on the stack.
+    pub(super) is_gap: bool,
+}
+
+/// What has been done, for reports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct RuntimeStats {
+    /// Frames of code that was replaced before it could be named.
+    pub(super) replaced: u64,
+    /// Frames whose process could not be read, or said what makes no sense.
+    pub(super) unreadable: u64,
+    /// Frames that were not asked for, since too many were.
+    pub(super) put_off: u64,
+    /// Programs whose runtime has a layout that is not known.
+    pub(super) unknown: u64,
+}
+
+/// Why a frame has no name.
+enum Nameless {
+    /// Something else stands there by now.
+    Replaced,
+    Unreadable,
+}
+
+/// What is known of one runtime of a program.
+#[derive(Debug)]
+enum State<T> {
+    /// It may not have begun.
+    Waiting {
+        since_ns: u64,
+        next_ns: u64,
+    },
+    Ready(Arc<T>),
+    /// Its layout is not known.
+    Unknown,
+}
+
+#[derive(Debug, Default)]
+struct Program {
+    jvm: Option<State<(Jvm, Arc<str>)>>,
+    python: Option<State<Python>>,
+    described: Option<Box<so_runtime>>,
+}
+
+/// When a state that waits is to be looked at.
+fn next_of<T>(state: Option<&State<T>>) -> Option<u64> {
+    match state {
+        Some(State::Waiting { next_ns, .. }) => Some(*next_ns),
+        _ => None,
+    }
+}
+
+impl Program {
+    fn next_ns(&self) -> Option<u64> {
+        let nexts = [next_of(self.jvm.as_ref()), next_of(self.python.as_ref())];
+        nexts.into_iter().flatten().min()
+    }
+
+    fn describe(&mut self, kind: u32, jvm: Option<so_jvm>, cpython: Option<so_cpython>) {
+        let described = self.described.get_or_insert_default();
+        described.kinds |= kind;
+        described.jvm = jvm.unwrap_or(described.jvm);
+        described.cpython = cpython.unwrap_or(described.cpython);
+    }
+}
+
+/// The runtimes of all programs, and names of their frames.
+#[derive(Debug, Default)]
+pub(super) struct Runtimes {
+    programs: BTreeMap<ProgramKey, Program>,
+    /// Which files have CPython's interpreter in them.
+    interpreters: FastMap<SourceId, bool>,
+    young: FastMap<(ProgramKey, RuntimePlace), Frames>,
+    old: FastMap<(ProgramKey, RuntimePlace), Frames>,
+    /// Each distinct frame once, as long as a place has it.
+    interned: FastMap<Arc<Frame>, ()>,
+    asked_in_second: (u64, u32),
+    stats: RuntimeStats,
+}
+
+impl Runtimes {
+    pub(super) fn stats(&self) -> RuntimeStats {
+        self.stats
+    }
+
+    /// By what the kernel side walks a program's own code.
+    pub(super) fn described(&self, key: ProgramKey) -> Option<&so_runtime> {
+        self.programs.get(&key)?.described.as_deref()
+    }
+
+    /// A program is gone.
+    pub(super) fn forget(&mut self, key: ProgramKey) {
+        self.programs.remove(&key);
+    }
+
+    /// A program's executable memory has changed: looks whether a runtime is there.
+    pub(super) fn meet(&mut self, key: ProgramKey, table: &Table, now_ns: u64) {
+        let known = self.programs.get(&key);
+        let has_jvm = known.is_some_and(|program| program.jvm.is_some());
+        let has_python = known.is_some_and(|program| program.python.is_some());
+        let is_new_jvm = !has_jvm && jvm::library(key, table).is_some();
+        let is_new_python = !has_python && python::library(key, table, &mut self.interpreters).is_some();
+        if is_new_jvm || is_new_python {
+            let program = self.programs.entry(key).or_default();
+            let (since_ns, next_ns) = (now_ns, now_ns);
+            if is_new_jvm {
+                program.jvm = Some(State::Waiting { since_ns, next_ns });
+            }
+            if is_new_python {
+                program.python = Some(State::Waiting { since_ns, next_ns });
+            }
+        }
+        if self
+            .programs
+            .get(&key)
+            .is_some_and(|program| program.next_ns().is_some())
+        {
+            self.look(key, table, now_ns);
+        }
+    }
+
+    /// True where the program's run-time code may be about to be known: stacks through it wait for that.
+    pub(super) fn is_waiting(&self, key: ProgramKey) -> bool {
+        let program = self.programs.get(&key);
+        program.is_some_and(|program| next_of(program.jvm.as_ref()).is_some())
+    }
+
+    /// When the next look at a runtime is due; none where there is none.
+    pub(super) fn next_look_ns(&self) -> Option<u64> {
+        self.programs.values().filter_map(Program::next_ns).min()
+    }
+
+    /// Looks again at runtimes that had not begun; gives the programs of which more is known since.
+    pub(super) fn look_again(&mut self, table: &Table, now_ns: u64) -> Vec<ProgramKey> {
+        let is_due = |program: &Program| program.next_ns().is_some_and(|next_ns| next_ns <= now_ns);
+        let due = self.programs.iter().filter(|(_, program)| is_due(program));
+        let due: Vec<ProgramKey> = due.map(|(key, _)| *key).collect();
+        due.into_iter().filter(|key| self.look(*key, table, now_ns)).collect()
+    }
+
+    /// Looks at what waits of a program; true where that has an end.
+    fn look(&mut self, key: ProgramKey, table: &Table, now_ns: u64) -> bool {
+        let Some(tgid) = table.proc_id(key) else {
+            return self.programs.remove(&key).is_some();
+        };
+        let mut has_changed = false;
+        if let Some(program) = self.programs.get_mut(&key)
+            && let Some((waited_ns, state)) = waits(&mut program.jvm, now_ns)
+            && let Some(library) = jvm::library(key, table)
+        {
+            let path = Arc::clone(&library.module.path);
+            match settle(jvm::read(tgid, &library), waited_ns, &mut self.stats, tgid) {
+                Some(Ok((jvm, described))) => {
+                    *state = State::Ready(Arc::new((jvm, path)));
+                    program.describe(KIND_JVM, Some(described), None);
+                    has_changed = true;
+                }
+                Some(Err(())) => {
+                    *state = State::Unknown;
+                    has_changed = true;
+                }
+                None => {}
+            }
+        }
+        if let Some(program) = self.programs.get_mut(&key)
+            && let Some((waited_ns, state)) = waits(&mut program.python, now_ns)
+            && let Some(library) = python::library(key, table, &mut self.interpreters)
+        {
+            match settle(python::read(tgid, &library), waited_ns, &mut self.stats, tgid) {
+                Some(Ok((python, described))) => {
+                    *state = State::Ready(Arc::new(python));
+                    program.describe(KIND_PYTHON, None, Some(described));
+                    has_changed = true;
+                }
+                Some(Err(())) => {
+                    *state = State::Unknown;
+                    has_changed = true;
+                }
+                None => {}
+            }
+        }
+        has_changed
+    }
+
+    /// The frames of a place, leaf first: of compiled code also the functions that were inlined there. `tgid` is the
+    /// program's process in /proc while it runs.
+    pub(super) fn frames(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Known {
+        if let Some(frames) = self.recall(key, place) {
+            return known(frames);
+        }
+        let Some(asked) = self.asking(key, place, tgid) else {
+            self.stats.unreadable += 1;
+            return self.nameless(place, true);
+        };
+        let second = now_ns / 1_000_000_000;
+        if self.asked_in_second.0 != second {
+            self.asked_in_second = (second, 0);
+        }
+        if self.asked_in_second.1 >= MAX_ASKED_PER_SECOND {
+            self.stats.put_off += 1;
+            return self.nameless(place, false);
+        }
+        self.asked_in_second.1 += 1;
+        match guarded_for(asked.0, asked.1) {
+            Some(Ok(named)) => {
+                let frames: Frames = named.into_iter().map(|frame| self.intern(frame)).collect();
+                self.remember(key, place, Arc::clone(&frames));
+                known(frames)
+            }
+            Some(Err(Nameless::Replaced)) => {
+                self.stats.replaced += 1;
+                self.nameless(place, true)
+            }
+            Some(Err(Nameless::Unreadable)) => {
+                self.stats.unreadable += 1;
+                self.nameless(place, true)
+            }
+            None => {
+                self.stats.put_off += 1;
+                self.nameless(place, false)
+            }
+        }
+    }
+
+    /// Whom to ask, and what.
+    fn asking(&self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>) -> Option<(u32, Asked)> {
+        let (program, tgid) = (self.programs.get(&key)?, tgid?);
+        let asked: Asked = match place.frame {
+            RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => {
+                let Some(State::Ready(jvm)) = &program.jvm else {
+                    return None;
+                };
+                let jvm = Arc::clone(jvm);
+                Box::new(move || jvm::named(&jvm.0, &jvm.1, &ProcessMemory::for_a_frame(tgid), place))
+            }
+            RuntimeWord::Python(code) => {
+                let Some(State::Ready(python)) = &program.python else {
+                    return None;
+                };
+                let (python, detail) = (Arc::clone(python), place.detail?);
+                Box::new(move || python::named(&python, &ProcessMemory::for_a_frame(tgid), code, detail))
+            }
+        };
+        Some((tgid, asked))
+    }
+
+    fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> Known {
+        let language = match place.frame {
+            RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => jvm::LANGUAGE,
+            RuntimeWord::Python(_) => python::LANGUAGE,
+        };
+        let frame = self.intern(Frame {
+            kind: FrameKind::Interpreted(language),
+            ..nothing()
+        });
+        Known {
+            is_final,
+            ..known(Arc::from([frame]))
+        }
+    }
+
+    fn recall(&mut self, key: ProgramKey, place: RuntimePlace) -> Option<Frames> {
+        if let Some(frames) = self.young.get(&(key, place)) {
+            return Some(Arc::clone(frames));
+        }
+        let frames = self.old.remove(&(key, place))?;
+        self.remember(key, place, Arc::clone(&frames));
+        Some(frames)
+    }
+
+    fn remember(&mut self, key: ProgramKey, place: RuntimePlace, frames: Frames) {
+        if self.young.len() >= MAX_PLACES {
+            self.old = std::mem::take(&mut self.young);
+            self.interned.retain(|frame, ()| Arc::strong_count(frame) > 1);
+        }
+        self.young.insert((key, place), frames);
+    }
+
+    fn intern(&mut self, frame: Frame) -> Arc<Frame> {
+        if let Some((known, ())) = self.interned.get_key_value(&frame) {
+            return Arc::clone(known);
+        }
+        let frame = Arc::new(frame);
+        self.interned.insert(Arc::clone(&frame), ());
+        frame
+    }
+}
+
+/// What is asked of a process, on another thread.
+type Asked = Box<dyn FnOnce() -> Result<Vec<Frame>, Nameless> + Send>;
+
+/// A state that waits, and how long it has: it is looked at now, and again later.
+fn waits<T>(state: &mut Option<State<T>>, now_ns: u64) -> Option<(u64, &mut State<T>)> {
+    let state = state.as_mut()?;
+    let State::Waiting { since_ns, next_ns } = state else {
+        return None;
+    };
+    let waited_ns = now_ns.saturating_sub(*since_ns);
+    *next_ns = now_ns + RETRY_NS.max(waited_ns / RETRY_PART);
+    Some((waited_ns, state))
+}
+
+/// What a look has brought: nothing yet, a runtime, or one that is not known.
+fn settle<T>(
+    read: Option<Result<T, String>>,
+    waited_ns: u64,
+    stats: &mut RuntimeStats,
+    tgid: u32,
+) -> Option<Result<T, ()>> {
+    match read? {
+        Ok(read) => Some(Ok(read)),
+        Err(reason) if waited_ns >= GIVE_UP_NS => {
+            tracing::warn!(
+                reason,
+                tgid,
+                "cannot read a language's runtime: its frames have no names"
+            );
+            stats.unknown += 1;
+            Some(Err(()))
+        }
+        Err(_) => None,
+    }
+}
+
+fn known(frames: Frames) -> Known {
+    Known {
+        is_gap: frames.iter().any(|frame| frame.kind == FrameKind::Unknown),
+        frames,
+        is_final: true,
+    }
+}
+
+/// A frame of which nothing is known.
+fn nothing() -> Frame {
+    Frame {
+        kind: FrameKind::Unknown,
+        module: "".into(),
+        build_id: None,
+        function: None,
+        file: None,
+        line: 0,
+        inlined: false,
+        offset: None,
+    }
+}

@@ -1,0 +1,126 @@
+//! CPython: which programs have it, what the kernel side is told of it, names of its frames.
+
+use std::sync::Arc;
+
+use super::library::{self, Library};
+use super::{Nameless, nothing};
+use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
+use crate::hash::FastMap;
+use crate::kernel::so_cpython;
+use crate::process::{Module, Table};
+use crate::runtime::ProcessMemory;
+use crate::runtime::cpython::{FrameForm, Layout, Python, SYMBOLS, Unreadable, Walked};
+use crate::sys::guarded_for;
+use crate::unwind;
+
+/// `profile.frame.type` of OTLP.
+pub(super) const LANGUAGE: &str = "cpython";
+/// What a file has that has the interpreter.
+const RUNTIME: &str = "_PyRuntime";
+/// What the names of its extensions contain, which a program maps that has the interpreter in itself.
+const EXTENSION: &str = ".cpython-";
+/// Files that are remembered.
+const MAX_FILES: usize = 8192;
+/// Instead of the offset of an entry's frame: `SO_PYTHON_NO_ENTRY` of bpf/cpython.h.
+const NO_ENTRY: u16 = 0xffff;
+const INSTRUCTION_BITS: u32 = 20;
+
+/// The file with the interpreter, of those of a program that may have it: libpython, python itself, and where its
+/// extensions are mapped, the program.
+pub(super) fn library(key: ProgramKey, table: &Table, known: &mut FastMap<SourceId, bool>) -> Option<Library> {
+    let is_extended = table
+        .modules(key)
+        .any(|module| Library::base_name(module).contains(EXTENSION));
+    let may_have = |module: &&Arc<Module>| {
+        let name = Library::base_name(module);
+        !name.contains(EXTENSION) && (name.contains("python") || is_extended && !name.contains(".so"))
+    };
+    let mut candidates = table.modules(key).filter(may_have);
+    let module = candidates.find(|module| {
+        if known.len() >= MAX_FILES {
+            known.clear();
+        }
+        *known
+            .entry(module.id)
+            .or_insert_with(|| library::symbols_in(module, &[RUNTIME]) != [None])
+    })?;
+    Library::of(key, module, table)
+}
+
+/// Reads the layout in a process. None where that takes too long.
+pub(super) fn read(tgid: u32, library: &Library) -> Option<Result<(Python, so_cpython), String>> {
+    let symbols = library.symbols(&SYMBOLS);
+    let (module, bias) = (Arc::clone(&library.module), library.bias);
+    let read = move || {
+        let memory = ProcessMemory::for_a_layout(tgid);
+        let layout = Layout::read(&memory, &|name| library::address_of(&symbols, name));
+        let layout = layout.map_err(|error| error.to_string())?;
+        let limits = |address: u64| {
+            let read_file = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
+            let range = unwind::function_limits(read_file, address.wrapping_sub(bias))?;
+            Some(range.start.wrapping_add(bias)..range.end.wrapping_add(bias))
+        };
+        let python = Python::read(&memory, layout, &limits).map_err(|error| error.to_string())?;
+        let described = described(&python.walked());
+        Ok((python, described))
+    };
+    guarded_for(tgid, read)
+}
+
+fn described(walked: &Walked) -> so_cpython {
+    let (entry_frame, entry_previous) = walked.entry.unwrap_or((NO_ENTRY, 0));
+    so_cpython {
+        runtime: walked.runtime,
+        code_type: walked.code_type,
+        loop_begin: [walked.loops[0].start, walked.loops[1].start],
+        loop_bytes: [&walked.loops[0], &walked.loops[1]].map(|range| range.end - range.start),
+        interpreters_head: walked.interpreters_head,
+        interpreter_next: walked.interpreter_next,
+        threads_head: walked.threads_head,
+        last_thread: walked.last_thread,
+        is_last_in_runtime: u8::from(walked.is_last_in_runtime),
+        form: match walked.form {
+            FrameForm::Objects => 0,
+            FrameForm::Entries => 1,
+            FrameForm::Shims => 2,
+        },
+        thread_next: walked.thread_next,
+        thread_id: walked.thread_id,
+        thread_frame: walked.thread_frame,
+        entry_frame,
+        entry_previous,
+        frame_previous: walked.frame_previous,
+        frame_code: walked.frame_code,
+        frame_instruction: walked.frame_instruction,
+        frame_mark: walked.frame_mark,
+        code_size: walked.code_size,
+        code_name: walked.code_name,
+        code_qualname: walked.code_qualname,
+        code_filename: walked.code_filename,
+        code_first_line: walked.code_first_line,
+        code_begin: walked.code_begin,
+        instruction_shift: walked.instruction_shift,
+        prologue_bytes: walked.prologue_bytes,
+        unused: [0; 6],
+    }
+}
+
+/// The frame of a code object: its file is its module.
+pub(super) fn named(python: &Python, memory: &ProcessMemory, code: u64, detail: u64) -> Result<Vec<Frame>, Nameless> {
+    let instruction = (detail & ((1 << INSTRUCTION_BITS) - 1)) as u32;
+    let frame = python
+        .frame(memory, code, instruction, detail >> INSTRUCTION_BITS)
+        .map_err(|error| match error {
+            Unreadable::Replaced => Nameless::Replaced,
+            _ => Nameless::Unreadable,
+        })?;
+    let file: Arc<str> = frame.file.into();
+    Ok(vec![Frame {
+        kind: FrameKind::Interpreted(LANGUAGE),
+        module: Arc::clone(&file),
+        function: Some(frame.function.into()),
+        file: Some(file),
+        line: frame.line,
+        ..nothing()
+    }])
+}

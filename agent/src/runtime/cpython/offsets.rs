@@ -1,0 +1,322 @@
+//! Where CPython's structures have what walks and names need: by version until 3.12 (pycore_runtime.h, pycore_interp.h,
+//! pystate.h, pycore_frame.h, frameobject.h, code.h, unicodeobject.h of each), by its own table since
+//! (`_Py_DebugOffsets` of pycore_debug_offsets.h).
+
+use super::part;
+
+/// How frames of Python lie over those of the interpreter's loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameForm {
+    /// 3.8 to 3.10: objects, one for each call of the loop.
+    Objects,
+    /// 3.11: each call of the loop has an entry on the native stack, and its last frame a mark.
+    Entries,
+    /// 3.12 and later: each call of the loop has a frame without code on the native stack, behind its last one.
+    Shims,
+}
+
+/// How a code object tells lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineForm {
+    /// `co_lnotab` until 3.9: steps of bytes and lines.
+    Steps,
+    /// `co_linetable` of 3.10: ranges, which may have no line.
+    Ranges,
+    /// `co_linetable` since 3.11: locations.
+    Locations,
+}
+
+/// All in bytes from a structure's begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offsets {
+    pub(super) form: FrameForm,
+    /// `_PyRuntimeState` and `PyInterpreterState`.
+    pub(super) interpreters_head: u32,
+    pub(super) interpreter_next: u32,
+    pub(super) threads_head: u32,
+    /// The thread that ran last: in the runtime until 3.11, then in the interpreter. Only a guess.
+    pub(super) last_thread: u32,
+    pub(super) is_last_in_runtime: bool,
+    /// `PyThreadState`.
+    pub(super) thread_next: u16,
+    pub(super) thread_interpreter: u16,
+    pub(super) thread_id: u16,
+    pub(super) thread_frame: u16,
+    /// `_PyCFrame` of 3.11 and 3.12, which `thread_frame` leads to there: its frame, and the one before it.
+    pub(super) entry: Option<(u16, u16)>,
+    /// Of the loop's code, in which such an entry joins the chain and gets its frame; as compilers make it.
+    pub(super) prologue_bytes: u8,
+    /// `_PyInterpreterFrame`, or until 3.10 `PyFrameObject`.
+    pub(super) frame_previous: u16,
+    pub(super) frame_code: u16,
+    pub(super) frame_instruction: u16,
+    pub(super) frame_mark: u16,
+    /// `PyCodeObject`. Its size is a number, or until 3.10 the pointer to its bytecodes stands for it.
+    pub(super) code_size: u16,
+    pub(super) code_name: u16,
+    /// That of the name until 3.10.
+    pub(super) code_qualname: u16,
+    pub(super) code_filename: u16,
+    pub(super) code_first_line: u16,
+    pub(super) code_lines: u16,
+    pub(super) code_begin: u16,
+    /// Until 3.10: what makes code units of the number of an instruction.
+    pub(super) instruction_shift: u8,
+    pub(super) lines: LineForm,
+    /// Bytes of `PyASCIIObject`.
+    pub(super) ascii_bytes: u16,
+}
+
+/// Of all objects, in builds with the interpreter's lock.
+pub(super) const TYPE: u16 = 8;
+/// Of objects of variable size.
+pub(super) const SIZE: u16 = 16;
+/// `PyBytesObject`.
+pub(super) const BYTES_BODY: u16 = 32;
+/// `PyASCIIObject`.
+pub(super) const TEXT_LENGTH: u16 = 16;
+pub(super) const TEXT_STATE: u16 = 32;
+const ASCII_BYTES: u16 = 40;
+/// `PyCompactUnicodeObject` has the form in UTF-8 beyond that. Until 3.11 each had a word more, for a third form.
+const TEXT_UTF8_BYTES: u16 = 16;
+const TEXT_WIDE_BYTES: u16 = 8;
+/// `PyTypeObject`.
+pub(super) const TYPE_NAME: u16 = 24;
+pub(super) const TYPE_FLAGS: u16 = 168;
+
+impl Offsets {
+    const V3_8: Self = Self {
+        form: FrameForm::Objects,
+        interpreters_head: 32,
+        interpreter_next: 0,
+        threads_head: 8,
+        last_thread: 1368,
+        is_last_in_runtime: true,
+        thread_next: 8,
+        thread_interpreter: 16,
+        thread_id: 176,
+        thread_frame: 24,
+        entry: None,
+        prologue_bytes: 0,
+        frame_previous: 24,
+        frame_code: 32,
+        frame_instruction: 104,
+        frame_mark: 0,
+        code_size: 48,
+        code_name: 112,
+        code_qualname: 112,
+        code_filename: 104,
+        code_first_line: 40,
+        code_lines: 120,
+        code_begin: 0,
+        instruction_shift: 1,
+        lines: LineForm::Steps,
+        ascii_bytes: ASCII_BYTES + TEXT_WIDE_BYTES,
+    };
+
+    const V3_9: Self = Self {
+        last_thread: 568,
+        ..Self::V3_8
+    };
+
+    const V3_10: Self = Self {
+        frame_instruction: 96,
+        instruction_shift: 0,
+        lines: LineForm::Ranges,
+        ..Self::V3_9
+    };
+
+    const V3_11: Self = Self {
+        form: FrameForm::Entries,
+        interpreters_head: 40,
+        threads_head: 16,
+        last_thread: 576,
+        thread_id: 152,
+        thread_frame: 56,
+        entry: Some((8, 16)),
+        prologue_bytes: 112,
+        frame_previous: 48,
+        frame_code: 32,
+        frame_instruction: 56,
+        frame_mark: 68,
+        code_size: SIZE,
+        code_name: 120,
+        code_qualname: 128,
+        code_filename: 112,
+        code_first_line: 72,
+        code_lines: 136,
+        code_begin: 184,
+        lines: LineForm::Locations,
+        ..Self::V3_10
+    };
+
+    const V3_12: Self = Self {
+        form: FrameForm::Shims,
+        threads_head: 72,
+        last_thread: 1048,
+        is_last_in_runtime: false,
+        thread_id: 136,
+        entry: Some((0, 8)),
+        prologue_bytes: 176,
+        frame_previous: 8,
+        frame_code: 0,
+        frame_mark: 70,
+        code_first_line: 68,
+        code_begin: 192,
+        ascii_bytes: ASCII_BYTES,
+        ..Self::V3_11
+    };
+
+    /// Of versions whose own table does not say them.
+    pub(super) fn by_version(minor: u8) -> Option<Self> {
+        match minor {
+            8 => Some(Self::V3_8),
+            9 => Some(Self::V3_9),
+            10 => Some(Self::V3_10),
+            11 => Some(Self::V3_11),
+            12 => Some(Self::V3_12),
+            _ => None,
+        }
+    }
+
+    /// Bytes of `PyCompactUnicodeObject`.
+    pub(super) fn compact_bytes(&self) -> u16 {
+        let has_wide = self.ascii_bytes > ASCII_BYTES;
+        self.ascii_bytes + TEXT_UTF8_BYTES + if has_wide { TEXT_WIDE_BYTES } else { 0 }
+    }
+}
+
+/// What the table begins with.
+pub(super) const COOKIE: [u8; 8] = *b"xdebugpy";
+/// The interpreter's state has some 320,000.
+const MAX_STRUCTURE_BYTES: u64 = 1 << 21;
+/// As much of the table is read.
+pub(super) const TABLE_BYTES: usize = 648;
+
+/// Where groups of the table begin, in words from its begin: each has its structure's size first.
+struct Groups {
+    interpreter: u16,
+    thread: u16,
+    frame: u16,
+    code: u16,
+    object: u16,
+    bytes: u16,
+    text: u16,
+    /// In the interpreter's group.
+    last_thread: u16,
+}
+
+/// 3.14 put fields into the groups of interpreters, frames and code, and a group before that of dicts.
+const GROUPS_3_13: Groups = Groups {
+    interpreter: 6,
+    thread: 19,
+    frame: 28,
+    code: 34,
+    object: 44,
+    bytes: 64,
+    text: 67,
+    last_thread: 12,
+};
+const GROUPS_3_14: Groups = Groups {
+    interpreter: 6,
+    thread: 22,
+    frame: 31,
+    code: 39,
+    object: 50,
+    bytes: 74,
+    text: 77,
+    last_thread: 13,
+};
+
+/// What a table says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) hex_version: u64,
+    pub(super) is_free_threaded: bool,
+    pub(super) offsets: Offsets,
+}
+
+/// Reads a table of `TABLE_BYTES`: None where the version has none, an error that names what makes no sense.
+pub(super) fn by_table(table: &[u8], minor: u8) -> Option<Result<Table, &'static str>> {
+    let groups = match minor {
+        13 => GROUPS_3_13,
+        14 => GROUPS_3_14,
+        _ => return None,
+    };
+    if !table.starts_with(&COOKIE) {
+        return Some(Err("the table's cookie"));
+    }
+    let words = Words { table };
+    Some(words.offsets(&groups))
+}
+
+struct Words<'a> {
+    table: &'a [u8],
+}
+
+impl Words<'_> {
+    fn at(&self, number: u16) -> u64 {
+        part(self.table, number * 8, 8)
+    }
+
+    /// A field of a group whose structure must hold it.
+    fn wide(&self, group: u16, number: u16, what: &'static str) -> Result<u32, &'static str> {
+        let (size, offset) = (self.at(group), self.at(group + number));
+        let is_inside = size <= MAX_STRUCTURE_BYTES && offset < size;
+        u32::try_from(offset).ok().filter(|_| is_inside).ok_or(what)
+    }
+
+    fn near(&self, group: u16, number: u16, what: &'static str) -> Result<u16, &'static str> {
+        let offset = self.wide(group, number, what)?;
+        u16::try_from(offset).map_err(|_| what)
+    }
+
+    fn offsets(&self, groups: &Groups) -> Result<Table, &'static str> {
+        let (interpreter, thread, code) = (groups.interpreter, groups.thread, groups.code);
+        let (frame, what) = (groups.frame, "a frame's layout");
+        // What is fixed elsewhere must be so here.
+        let is_free_threaded = self.at(2) != 0;
+        let has_objects = self.at(groups.object + 1) == u64::from(TYPE)
+            && self.at(groups.bytes + 1) == u64::from(SIZE)
+            && self.at(groups.bytes + 2) == u64::from(BYTES_BODY)
+            && self.at(groups.text + 1) == u64::from(TEXT_STATE)
+            && self.at(groups.text + 2) == u64::from(TEXT_LENGTH)
+            && self.at(groups.text + 3) == u64::from(ASCII_BYTES);
+        if !is_free_threaded && !has_objects {
+            return Err("the layout of objects");
+        }
+        let offsets = Offsets {
+            form: FrameForm::Shims,
+            interpreters_head: self.wide(3, 2, "the runtime's layout")?,
+            interpreter_next: self.wide(interpreter, 2, "an interpreter's layout")?,
+            threads_head: self.wide(interpreter, 3, "an interpreter's layout")?,
+            last_thread: self.wide(interpreter, groups.last_thread, "an interpreter's layout")?,
+            is_last_in_runtime: false,
+            thread_next: self.near(thread, 2, "a thread's layout")?,
+            thread_interpreter: self.near(thread, 3, "a thread's layout")?,
+            thread_frame: self.near(thread, 4, "a thread's layout")?,
+            thread_id: self.near(thread, 5, "a thread's layout")?,
+            entry: None,
+            prologue_bytes: 0,
+            frame_previous: self.near(frame, 1, what)?,
+            frame_code: self.near(frame, 2, what)?,
+            frame_instruction: self.near(frame, 3, what)?,
+            frame_mark: self.near(frame, 5, what)?,
+            code_size: SIZE,
+            code_filename: self.near(code, 1, "a code object's layout")?,
+            code_name: self.near(code, 2, "a code object's layout")?,
+            code_qualname: self.near(code, 3, "a code object's layout")?,
+            code_lines: self.near(code, 4, "a code object's layout")?,
+            code_first_line: self.near(code, 5, "a code object's layout")?,
+            code_begin: self.near(code, 9, "a code object's layout")?,
+            instruction_shift: 0,
+            lines: LineForm::Locations,
+            ascii_bytes: ASCII_BYTES,
+        };
+        Ok(Table {
+            hex_version: self.at(1),
+            is_free_threaded,
+            offsets,
+        })
+    }
+}

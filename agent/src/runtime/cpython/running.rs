@@ -1,0 +1,328 @@
+//! A running interpreter: whether its layout fits what is there, and what a walk needs of it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use thiserror::Error;
+
+use super::layout::{CODE_BYTES, Layout, LayoutError, Version};
+use super::offsets::{FrameForm, Offsets, TYPE};
+use super::{ADDRESSES, ReadMemory, Unreadable, field, is_object, part, pointer, read, word};
+
+/// Threads and frames that are looked at for code.
+const MAX_THREADS: usize = 64;
+const MAX_FRAMES: usize = 16;
+/// The interpreter runs meanwhile: what made no sense is looked at so many times.
+const TRIES: usize = 8;
+/// The interpreter's loop has some 60 KB.
+const MAX_LOOP_BYTES: u64 = 1 << 20;
+
+/// Why an interpreter with a known layout can't be walked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NotReady {
+    /// It is setting itself up; another try may go well.
+    #[error("{version} has not set itself up yet")]
+    Yet {
+        /// Which one.
+        version: Version,
+    },
+    /// Nothing says where its loop ends.
+    #[error("{version}: the interpreter's loop has no known end")]
+    NoLoop {
+        /// Which one.
+        version: Version,
+    },
+    /// Its layout is not what is there.
+    #[error(transparent)]
+    Contradiction(#[from] LayoutError),
+    /// Its memory can't be read.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+/// Compilers put what is rare, or what they take for it, far behind a function: its part with no name of its own. Where
+/// the function jumps into the middle of another one, that is it.
+fn rare_part(
+    memory: &dyn ReadMemory,
+    main: &Range<u64>,
+    limits: &dyn Fn(u64) -> Option<Range<u64>>,
+) -> Option<Range<u64>> {
+    const PIECE_BYTES: u64 = 4096;
+    /// Bytes that look like a jump lead there by chance once at most.
+    const MIN_JUMPS: usize = 2;
+    /// Functions that are told apart.
+    const MAX_PARTS: usize = 64;
+    let mut code = vec![0; usize::try_from(main.end - main.start).ok()?];
+    let addresses = (main.start..).step_by(PIECE_BYTES as usize);
+    for (piece, address) in code.chunks_mut(PIECE_BYTES as usize).zip(addresses) {
+        read(memory, address, piece).ok()?;
+    }
+    let mut parts: Vec<(Range<u64>, BTreeSet<u64>)> = Vec::new();
+    for target in jumps(&code, main.start).filter(|target| !main.contains(target)) {
+        if let Some((_, targets)) = parts.iter_mut().find(|(part, _)| part.contains(&target)) {
+            targets.insert(target);
+        } else if parts.len() < MAX_PARTS
+            && let Some(part) = limits(target)
+        {
+            parts.push((part, BTreeSet::from([target])));
+        }
+    }
+    // What jumps to a begin may be the last call of the function.
+    let inside = |(part, targets): &(Range<u64>, BTreeSet<u64>)| {
+        let count = targets.iter().filter(|target| **target != part.start).count();
+        (count >= MIN_JUMPS).then_some(count)
+    };
+    let best = parts.iter().filter_map(|part| Some((inside(part)?, part)));
+    best.max_by_key(|(count, _)| *count).map(|(_, (part, _))| part.clone())
+}
+
+/// Where the jumps of code lead that have a distance of four bytes.
+fn jumps(code: &[u8], begin: u64) -> impl Iterator<Item = u64> {
+    code.windows(6).zip(begin..).filter_map(|(bytes, address)| {
+        let (distance, length) = match bytes {
+            [0x0f, 0x80..=0x8f, a, b, c, d] => ([*a, *b, *c, *d], 6),
+            [0xe9, a, b, c, d, _] => ([*a, *b, *c, *d], 5),
+            _ => return None,
+        };
+        (address + length).checked_add_signed(i64::from(i32::from_le_bytes(distance)))
+    })
+}
+
+/// What a walker in the kernel needs: `struct so_cpython` of bpf/cpython.h, field for field. Offsets count from the
+/// structure's begin, in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walked {
+    /// Address of `_PyRuntime`.
+    pub runtime: u64,
+    /// Address of `PyCode_Type`.
+    pub code_type: u64,
+    /// The interpreter's loop, and its part for what is rare, or twice the same.
+    pub loops: [Range<u64>; 2],
+    /// In the runtime: the newest interpreter.
+    pub interpreters_head: u32,
+    /// In an interpreter: the next one.
+    pub interpreter_next: u32,
+    /// In an interpreter: its newest thread.
+    pub threads_head: u32,
+    /// In the runtime or the newest interpreter: the thread that ran last.
+    pub last_thread: u32,
+    /// Which of both.
+    pub is_last_in_runtime: bool,
+    /// How frames are kept.
+    pub form: FrameForm,
+    /// In a thread's state: the next one.
+    pub thread_next: u16,
+    /// In a thread's state: its number, as pthread_self() has it.
+    pub thread_id: u16,
+    /// In a thread's state: its frame, or its entry.
+    pub thread_frame: u16,
+    /// Frame of an entry, and the entry before it.
+    pub entry: Option<(u16, u16)>,
+    /// Of the loop's code: bytes in which an entry joins the chain and gets its frame.
+    pub prologue_bytes: u8,
+    /// In a frame: its caller's.
+    pub frame_previous: u16,
+    /// In a frame: its code object.
+    pub frame_code: u16,
+    /// In a frame: its instruction.
+    pub frame_instruction: u16,
+    /// In a frame: what says that it is the last one of its call.
+    pub frame_mark: u16,
+    /// In a code object: what stands for its size.
+    pub code_size: u16,
+    /// In a code object: its name.
+    pub code_name: u16,
+    /// In a code object: its qualified name, or its name again.
+    pub code_qualname: u16,
+    /// In a code object: its file's name.
+    pub code_filename: u16,
+    /// In a code object: the number of its first line.
+    pub code_first_line: u16,
+    /// In a code object: where its instructions begin.
+    pub code_begin: u16,
+    /// By how much an instruction's number is to be shifted.
+    pub instruction_shift: u8,
+}
+
+/// A running interpreter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Python {
+    pub(super) layout: Layout,
+    loops: [Range<u64>; 2],
+}
+
+impl Python {
+    /// Checks the layout against what is there. `function` gives the limits of the function, or of the part of one,
+    /// that an address lies in: as its unwinding information has them, since symbols of parts are rarely there.
+    pub fn read(
+        memory: &dyn ReadMemory,
+        layout: Layout,
+        function: &dyn Fn(u64) -> Option<Range<u64>>,
+    ) -> Result<Self, NotReady> {
+        let version = layout.version;
+        let limits = |address: u64| {
+            let range = function(address)?;
+            let is_sane = range.contains(&address) && ADDRESSES.contains(&range.start);
+            (is_sane && range.end - range.start <= MAX_LOOP_BYTES).then_some(range)
+        };
+        let [main, rare] = layout.loops.map(|begin| begin.and_then(limits));
+        let main = main.ok_or(NotReady::NoLoop { version })?;
+        let rare = rare.or_else(|| rare_part(memory, &main, &limits));
+        let rare = rare.unwrap_or_else(|| main.clone());
+        let python = Self {
+            layout,
+            loops: [main, rare],
+        };
+        let mut last = NotReady::Yet { version };
+        for _ in 0..TRIES {
+            match python.check(memory) {
+                Ok(()) => return Ok(python),
+                Err(error @ NotReady::Yet { .. }) => return Err(error),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// What is known of its structures.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What a walker in the kernel needs.
+    pub fn walked(&self) -> Walked {
+        let Layout {
+            runtime,
+            code_type,
+            offsets,
+            ..
+        } = self.layout;
+        Walked {
+            runtime,
+            code_type,
+            loops: self.loops.clone(),
+            interpreters_head: offsets.interpreters_head,
+            interpreter_next: offsets.interpreter_next,
+            threads_head: offsets.threads_head,
+            last_thread: offsets.last_thread,
+            is_last_in_runtime: offsets.is_last_in_runtime,
+            form: offsets.form,
+            thread_next: offsets.thread_next,
+            thread_id: offsets.thread_id,
+            thread_frame: offsets.thread_frame,
+            entry: offsets.entry,
+            prologue_bytes: offsets.prologue_bytes,
+            frame_previous: offsets.frame_previous,
+            frame_code: offsets.frame_code,
+            frame_instruction: offsets.frame_instruction,
+            frame_mark: offsets.frame_mark,
+            code_size: offsets.code_size,
+            code_name: offsets.code_name,
+            code_qualname: offsets.code_qualname,
+            code_filename: offsets.code_filename,
+            code_first_line: offsets.code_first_line,
+            code_begin: offsets.code_begin,
+            instruction_shift: offsets.instruction_shift,
+        }
+    }
+
+    /// The newest interpreter has threads, which know it, and code that looks like code, if any runs.
+    fn check(&self, memory: &dyn ReadMemory) -> Result<(), NotReady> {
+        let Layout {
+            version,
+            runtime,
+            offsets,
+            ..
+        } = self.layout;
+        let head = word(memory, runtime.saturating_add(u64::from(offsets.interpreters_head)))?;
+        if head == 0 {
+            return Err(NotReady::Yet { version });
+        }
+        let contradiction = |what| self.layout.contradiction(what);
+        if !is_object(head) {
+            return Err(contradiction("the list of interpreters").into());
+        }
+        let mut thread = word(memory, head.saturating_add(u64::from(offsets.threads_head)))?;
+        if thread == 0 {
+            return Err(NotReady::Yet { version });
+        }
+        for _ in 0..MAX_THREADS {
+            if !is_object(thread) {
+                return Err(contradiction("the list of threads").into());
+            }
+            let owner = word(memory, field(thread, offsets.thread_interpreter))?;
+            let id = word(memory, field(thread, offsets.thread_id))?;
+            if owner != head || (id != 0 && !is_object(id)) {
+                return Err(contradiction("a thread's state").into());
+            }
+            if self.check_frames(memory, thread)? {
+                return Ok(());
+            }
+            thread = word(memory, field(thread, offsets.thread_next))?;
+            if thread == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a thread run code that looks like code?
+    fn check_frames(&self, memory: &dyn ReadMemory, thread: u64) -> Result<bool, NotReady> {
+        let Layout { code_type, offsets, .. } = self.layout;
+        let contradiction = |what| self.layout.contradiction(what);
+        let mut frame = word(memory, field(thread, offsets.thread_frame))?;
+        if let Some((entry_frame, _)) = offsets.entry
+            && frame != 0
+        {
+            frame = word(memory, field(frame, entry_frame))?;
+        }
+        for _ in 0..MAX_FRAMES {
+            if frame == 0 {
+                return Ok(false);
+            }
+            if !is_object(frame) {
+                return Err(contradiction("a frame").into());
+            }
+            if !self.is_shim(memory, frame)? {
+                let code = word(memory, field(frame, offsets.frame_code))? & !7;
+                if word(memory, field(code, TYPE))? != code_type {
+                    return Err(contradiction("a frame's code").into());
+                }
+                self.check_code(memory, code)?;
+                return Ok(true);
+            }
+            frame = word(memory, field(frame, offsets.frame_previous))?;
+        }
+        Ok(false)
+    }
+
+    fn is_shim(&self, memory: &dyn ReadMemory, frame: u64) -> Result<bool, Unreadable> {
+        /// `FRAME_OWNED_BY_CSTACK`, or since 3.14 `FRAME_OWNED_BY_INTERPRETER`.
+        const OWNER_SHIM: u8 = 3;
+        let Offsets { form, frame_mark, .. } = self.layout.offsets;
+        let mut owner = [0];
+        read(memory, field(frame, frame_mark), &mut owner)?;
+        Ok(form == FrameForm::Shims && owner[0] >= OWNER_SHIM)
+    }
+
+    fn check_code(&self, memory: &dyn ReadMemory, code: u64) -> Result<(), NotReady> {
+        let offsets = &self.layout.offsets;
+        let mut bytes = [0; CODE_BYTES as usize];
+        read(memory, code, &mut bytes)?;
+        for (offset, expected, what) in [
+            (offsets.code_name, self.layout.text_type, "a function's name"),
+            (
+                offsets.code_qualname,
+                self.layout.text_type,
+                "a function's qualified name",
+            ),
+            (offsets.code_lines, self.layout.bytes_type, "a line table"),
+        ] {
+            if pointer(memory, field(part(&bytes, offset, 8), TYPE), what)? != expected {
+                return Err(self.layout.contradiction(what).into());
+            }
+        }
+        self.text(memory, part(&bytes, offsets.code_filename, 8))?;
+        Ok(())
+    }
+}

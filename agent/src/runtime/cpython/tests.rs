@@ -1,0 +1,335 @@
+use std::cell::Cell;
+
+use super::made::{BASE, INTERPRETER, Kind, LOOP, Made, RARE, RUNTIME, THREADS, TYPES, VERSIONS};
+use super::*;
+
+fn error(made: &Made) -> String {
+    made.layout().unwrap_err().to_string()
+}
+
+fn named(made: &Made, code: u64, instruction: u32) -> Result<PythonFrame, Unreadable> {
+    let python = made.python().unwrap();
+    let hash = python.hash_of(&made.memory, code).unwrap();
+    python.frame(&made.memory, code, instruction, hash)
+}
+
+#[test]
+fn each_version_has_its_layout() {
+    let walked = VERSIONS.map(|minor| {
+        let (made, _) = Made::sample(minor);
+        let python = made.python().unwrap();
+        assert_eq!(python.layout().version, Version { major: 3, minor });
+        let walked = python.walked();
+        assert_eq!((walked.runtime, walked.code_type), (RUNTIME, TYPES[1]));
+        walked
+    });
+    use FrameForm::{Entries, Objects, Shims};
+    let forms = walked.each_ref().map(|walked| walked.form);
+    assert_eq!(forms, [Objects, Objects, Objects, Entries, Shims, Shims, Shims]);
+    let ids = walked.each_ref().map(|walked| walked.thread_id);
+    assert_eq!(ids, [176, 176, 176, 152, 136, 152, 152]);
+    let heads = walked
+        .each_ref()
+        .map(|walked| (walked.interpreters_head, walked.threads_head));
+    let expected = [(32, 8), (32, 8), (32, 8), (40, 16), (40, 72), (632, 7344), (808, 7344)];
+    assert_eq!(heads, expected);
+    let last = walked
+        .each_ref()
+        .map(|walked| (walked.is_last_in_runtime, walked.last_thread));
+    let expected = [
+        (true, 1368),
+        (true, 568),
+        (true, 568),
+        (true, 576),
+        (false, 1048),
+        (false, 7760),
+        (false, 7792),
+    ];
+    assert_eq!(last, expected);
+    let marks = walked.each_ref().map(|walked| walked.frame_mark);
+    assert_eq!(marks, [0, 0, 0, 68, 70, 70, 74]);
+    let begins = walked.each_ref().map(|walked| walked.code_begin);
+    assert_eq!(begins, [0, 0, 0, 184, 192, 200, 208]);
+    let instructions = walked
+        .each_ref()
+        .map(|walked| (walked.frame_instruction, walked.instruction_shift));
+    assert_eq!(
+        instructions,
+        [(104, 1), (104, 1), (96, 0), (56, 0), (56, 0), (56, 0), (56, 0)]
+    );
+}
+
+#[test]
+fn versions_that_are_not_known_are_named() {
+    let mut made = Made::new(14);
+    made.memory.put(BASE + 8, &0x0310_00f0_u32.to_le_bytes());
+    assert_eq!(error(&made), "Python 3.16: unknown layout");
+    let mut made = Made::new(8);
+    made.symbols.remove("PyConfig_InitPythonConfig");
+    assert_eq!(error(&made), "Python 3.7 or older: unknown layout");
+    let mut made = Made::new(13);
+    made.memory.word(RUNTIME + 16, 1);
+    assert_eq!(
+        error(&made),
+        "Python 3.13: unknown layout of builds without the interpreter's lock"
+    );
+}
+
+#[test]
+fn tables_that_contradict_are_named() {
+    for (word, value, what) in [
+        (0, 0, "the table's cookie"),
+        (1, 0x030d_00f0, "the table's version"),
+        (3, 1 << 40, "the runtime's layout"),
+        (9, 200_000, "an interpreter's layout"),
+        (24, 300, "the reach of a structure"),
+        (24, 305, "a thread's layout"),
+        (30, 500, "a frame's layout"),
+        (35, 208, "a code object's layout"),
+        (66, 40, "the layout of objects"),
+    ] {
+        let mut made = Made::new(13);
+        made.memory.word(RUNTIME + 8 * word, value);
+        assert_eq!(error(&made), format!("Python 3.13: {what} contradicts"), "{word}");
+    }
+}
+
+#[test]
+fn symbols_that_lack_are_named() {
+    for name in [
+        "_PyRuntime",
+        "_PyEval_EvalFrameDefault",
+        "PyCode_Type",
+        "PyUnicode_Type",
+        "PyBytes_Type",
+    ] {
+        let mut made = Made::new(11);
+        made.symbols.remove(name);
+        assert!(error(&made).contains(name), "{name}");
+    }
+    // One that leads to another type.
+    let mut made = Made::new(11);
+    made.symbols.insert("PyCode_Type", TYPES[4]);
+    assert_eq!(error(&made), "Python 3.11: PyCode_Type contradicts");
+    made.symbols.insert("PyCode_Type", 0x10);
+    assert_eq!(made.layout().unwrap_err(), Unreadable::Memory { address: 0x18 }.into());
+}
+
+#[test]
+fn an_interpreter_that_begins_is_not_ready() {
+    for minor in VERSIONS {
+        let mut made = Made::new(minor);
+        assert!(made.python().is_ok(), "{minor}");
+        let threads = INTERPRETER + u64::from(made.offsets.threads_head);
+        made.memory.word(threads, 0);
+        let version = Version { major: 3, minor };
+        assert_eq!(made.python().unwrap_err(), NotReady::Yet { version });
+        made.memory.word(RUNTIME + u64::from(made.offsets.interpreters_head), 0);
+        assert_eq!(made.python().unwrap_err(), NotReady::Yet { version });
+    }
+}
+
+#[test]
+fn what_is_there_must_fit_the_layout() {
+    for minor in VERSIONS {
+        let contradicts = |change: &dyn Fn(&mut Made, u64), what: &str| {
+            let (mut made, code) = Made::sample(minor);
+            change(&mut made, code);
+            let error = made.python().unwrap_err().to_string();
+            assert_eq!(error, format!("Python 3.{minor}: {what} contradicts"));
+        };
+        let owner = |made: &Made| THREADS[0] + u64::from(made.offsets.thread_interpreter);
+        contradicts(&|made, _| made.memory.word(owner(made), BASE), "a thread's state");
+        contradicts(&|made, code| made.memory.word(code + 8, TYPES[4]), "a frame's code");
+        contradicts(
+            &|made, code| made.memory.word(code + u64::from(made.offsets.code_lines), code),
+            "a line table",
+        );
+    }
+    let made = Made::new(11);
+    let read = Python::read(&made.memory, made.layout().unwrap(), &|_| None);
+    let version = Version { major: 3, minor: 11 };
+    assert_eq!(read.unwrap_err(), NotReady::NoLoop { version });
+}
+
+#[test]
+fn endless_chains_end() {
+    struct Counted<'a>(&'a Made, Cell<usize>);
+    impl ReadMemory for Counted<'_> {
+        fn read(&self, address: u64, to: &mut [u8]) -> bool {
+            self.1.set(self.1.get() + 1);
+            self.0.memory.read(address, to)
+        }
+    }
+    for minor in VERSIONS {
+        let (mut made, code) = Made::sample(minor);
+        let frame = made.take(128);
+        // Frames without code, where there are such, and a thread, each of which leads to itself.
+        made.frame(frame, code, frame);
+        made.memory.put(frame + u64::from(made.offsets.frame_mark), &[4]);
+        made.run(THREADS[0], frame);
+        made.memory
+            .word(THREADS[0] + u64::from(made.offsets.thread_next), THREADS[0]);
+        let counted = Counted(&made, Cell::new(0));
+        let read = Python::read(&counted, made.layout().unwrap(), &super::made::function);
+        assert!(counted.1.get() < 20_000, "{minor} {read:?}");
+    }
+}
+
+#[test]
+fn frames_are_named() {
+    for minor in VERSIONS {
+        let (made, code) = Made::sample(minor);
+        let frame = named(&made, code, 0).unwrap();
+        let function = if minor < 11 { "get" } else { "Queue.get" };
+        assert_eq!(
+            (&*frame.function, &*frame.file),
+            (function, "/usr/lib/queue.py"),
+            "{minor}"
+        );
+        // 0x80, 0x01: 128 bytes from line 10 to line 11; a range of as many at line 11; an instruction at line 10.
+        let lines = [0, 1, 63, 64].map(|instruction| named(&made, code, instruction).unwrap().line);
+        let expected = match minor {
+            8 | 9 => [10, 10, 10, 11],
+            10 => [11, 11, 11, 0],
+            _ => [10, 0, 0, 0],
+        };
+        assert_eq!(lines, expected, "{minor}");
+        assert_eq!(named(&made, code, 0xf_ffff).unwrap().line, 10);
+    }
+}
+
+#[test]
+fn text_of_each_kind_is_read() {
+    for minor in VERSIONS {
+        let (mut made, code) = Made::sample(minor);
+        for text in [
+            "/a/b.py",
+            "/\u{e9}t\u{e9}.py",
+            "/\u{672c}.py",
+            "/\u{1f600}\u{672c}.py",
+            "",
+        ] {
+            for kind in [Kind::Compact, Kind::Apart] {
+                let file = made.text(text, kind);
+                // Of a subclass: a type of its own, whose flags say what it is.
+                if matches!(kind, Kind::Apart) {
+                    made.memory.word(file + 8, TYPES[4]);
+                    made.memory.word(TYPES[4] + 168, 1 << 28);
+                }
+                made.memory.word(code + u64::from(made.offsets.code_filename), file);
+                assert_eq!(named(&made, code, 0).unwrap().file, text, "{minor}");
+            }
+        }
+        let long = made.text(&"\u{672c}".repeat(3000), Kind::Compact);
+        made.memory.word(code + u64::from(made.offsets.code_filename), long);
+        assert_eq!(named(&made, code, 0).unwrap().file, "\u{672c}".repeat(4096 / 3));
+    }
+}
+
+#[test]
+fn what_is_no_text_is_told() {
+    let (made, code) = Made::sample(12);
+    let offsets = made.offsets;
+    let python = made.python().unwrap();
+    let hash = python.hash_of(&made.memory, code).unwrap();
+    let name = word(&made.memory, code + u64::from(offsets.code_qualname)).unwrap();
+    for (offset, value) in [
+        (8, TYPES[1]),
+        (16, u64::MAX),
+        (16, 1 << 40),
+        (32, 3 << 2),
+        (32, 0),
+        (16, 0),
+    ] {
+        let mut memory = made.memory.clone();
+        memory.word(name + offset, value);
+        let found = python.frame(&memory, code, 0, hash);
+        assert!(
+            matches!(found, Err(Unreadable::Nonsense { .. })),
+            "{offset} {value} {found:?}"
+        );
+    }
+    // Its characters are elsewhere, where nothing is.
+    let mut memory = made.memory.clone();
+    memory.word(name + 32, 1 << 2);
+    assert!(matches!(
+        python.frame(&memory, code, 0, hash),
+        Err(Unreadable::Memory { .. })
+    ));
+}
+
+#[test]
+fn code_that_was_replaced_has_no_name() {
+    for minor in VERSIONS {
+        let (mut made, code) = Made::sample(minor);
+        let python = made.python().unwrap();
+        let hash = python.hash_of(&made.memory, code).unwrap();
+        let offsets = made.offsets;
+        let frame = |made: &Made| python.frame(&made.memory, code, 0, hash);
+        assert!(frame(&made).is_ok());
+        for offset in [
+            8,
+            offsets.code_size,
+            offsets.code_name,
+            offsets.code_qualname,
+            offsets.code_filename,
+            offsets.code_first_line,
+        ] {
+            let mut other = made.clone();
+            other.memory.word(code + u64::from(offset), BASE + 16);
+            assert_eq!(frame(&other), Err(Unreadable::Replaced), "{minor} {offset}");
+        }
+        made.memory.word(code + u64::from(offsets.code_lines), 7);
+        assert!(matches!(frame(&made), Err(Unreadable::Nonsense { .. })));
+        assert!(matches!(
+            python.frame(&made.memory, code + 4, 0, hash),
+            Err(Unreadable::Nonsense { .. })
+        ));
+    }
+}
+
+#[test]
+fn code_that_is_replaced_meanwhile_has_no_name() {
+    /// From its third read on, another code object stands there.
+    struct Changing<'a>(&'a Made, &'a Made, Cell<usize>);
+    impl ReadMemory for Changing<'_> {
+        fn read(&self, address: u64, to: &mut [u8]) -> bool {
+            self.2.set(self.2.get() + 1);
+            let made = if self.2.get() < 3 { self.0 } else { self.1 };
+            made.memory.read(address, to)
+        }
+    }
+    let (made, code) = Made::sample(13);
+    let python = made.python().unwrap();
+    let hash = python.hash_of(&made.memory, code).unwrap();
+    let mut other = made.clone();
+    other.memory.word(code + u64::from(made.offsets.code_size), 78);
+    let changing = Changing(&made, &other, Cell::new(0));
+    assert_eq!(python.frame(&changing, code, 0, hash), Err(Unreadable::Replaced));
+}
+
+#[test]
+fn the_loop_s_rare_part_is_where_it_jumps_to() {
+    let mut made = Made::new(14);
+    let parts = |made: &Made| made.python().unwrap().walked().loops;
+    assert_eq!(parts(&made), [LOOP, LOOP]);
+    let jump = |made: &mut Made, at: u64, code: &[u8], target: u64| {
+        let next = LOOP.start + at + code.len() as u64 + 4;
+        let distance = target.wrapping_sub(next) as u32;
+        made.memory
+            .put(LOOP.start + at, &[code, &distance.to_le_bytes()].concat());
+    };
+    // Within itself, to nowhere, and to the begin of another function, which may be its last call.
+    jump(&mut made, 0x100, &[0xe9], LOOP.start + 7);
+    jump(&mut made, 0x110, &[0xe9], BASE + 0x100);
+    jump(&mut made, 0x120, &[0xe9], RARE.start);
+    jump(&mut made, 0x130, &[0x0f, 0x84], RARE.start + 0x20);
+    assert_eq!(parts(&made), [LOOP, LOOP]);
+    jump(&mut made, 0xfff - 5, &[0x0f, 0x85], RARE.start + 0x30);
+    assert_eq!(parts(&made), [LOOP, RARE]);
+    // A symbol says so, too.
+    let mut made = Made::new(12);
+    made.symbols.insert("_PyEval_EvalFrameDefault.cold", RARE.start);
+    assert_eq!(parts(&made), [LOOP, RARE]);
+}

@@ -1,0 +1,109 @@
+//! Programs of CPython: what its interpreter runs, in one stack with the C that calls it and that it calls.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Program;
+
+const SECONDS: &str = "3";
+/// Mode, and what stands behind the chain's numbers in the names of its functions.
+const MODES: &[(&str, &str)] = &[
+    ("plain", ""),
+    ("recursion", "_deep"),
+    ("generator", "_made"),
+    ("callback", "_called"),
+    ("exception", "_thrown"),
+    ("threads", ""),
+];
+
+/// The program in all modes, for each interpreter that is there.
+pub(super) fn programs() -> Vec<Program> {
+    let versions = versions();
+    if versions.is_empty() {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "with CI=true there must be a Python (Debian: apt install python3)"
+        );
+        println!("SKIPPED, since there is no Python (Debian: apt install python3)");
+    }
+    let modes = |(version, path): &(String, PathBuf)| -> Vec<Program> {
+        MODES.iter().map(|mode| program(version, path, mode)).collect()
+    };
+    versions.iter().flat_map(modes).collect()
+}
+
+fn program(version: &str, path: &Path, (mode, behind): &(&str, &str)) -> Program {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root/languages/mix.py");
+    let mut command = Command::new(path);
+    command.arg(source).args([SECONDS, mode]);
+    if std::env::var_os("STAKEOUT_RUNTIMES").is_some()
+        && let Some(home) = path.parent().and_then(Path::parent)
+    {
+        command.env("PYTHONHOME", home);
+    }
+    let chain = |of: char| -> Vec<String> {
+        match *mode {
+            "recursion" => {
+                let mut chain = vec![format!("{of}_deep"); 200];
+                chain.push(format!("{of}12"));
+                chain
+            }
+            _ => (1..=12).map(|level| format!("{of}{level}{behind}")).collect(),
+        }
+    };
+    Program {
+        title: format!("Python {version} {mode}"),
+        command,
+        chains: ['a', 'b'].map(chain),
+        language: "cpython",
+        named: 99.5,
+        in_chain: 50.0,
+        agree: 99.5,
+        has_share: true,
+    }
+}
+
+/// Release and path of each interpreter, ascending.
+fn versions() -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    match std::env::var_os("STAKEOUT_RUNTIMES") {
+        Some(folder) => {
+            for home in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                let folders = [home.join("bin"), home.join("usr/bin")];
+                let files = folders
+                    .iter()
+                    .filter_map(|folder| std::fs::read_dir(folder).ok())
+                    .flatten();
+                let files = files.map(|entry| entry.unwrap().path());
+                let is_python = |path: &PathBuf| {
+                    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                    let digits = name.strip_prefix("python3.");
+                    digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
+                };
+                found.extend(files.filter(is_python));
+            }
+        }
+        None => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            // The distribution's own, whatever else comes first in the path of who runs the tests.
+            let folders = ["/usr/bin".into()].into_iter().chain(std::env::split_paths(&path));
+            found.extend(
+                folders
+                    .map(|folder| folder.join("python3"))
+                    .find(|python| python.is_file()),
+            );
+        }
+    }
+    let mut versions: Vec<(String, PathBuf)> = found
+        .into_iter()
+        .filter_map(|path| Some((release(&path)?, path)))
+        .collect();
+    versions.sort();
+    versions
+}
+
+fn release(path: &Path) -> Option<String> {
+    let output = Command::new(path).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(text.trim().strip_prefix("Python ")?.to_owned())
+}
