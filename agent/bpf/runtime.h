@@ -38,8 +38,8 @@ SO_INLINE const struct so_cpython *so_cpython_of(const struct so_walk *walk)
 }
 
 /*
- * After a step from a native frame: 1 where it was CPython's loop, so that Python frames stand in its place. `innermost`
- * says that it was interrupted there.
+ * After a step from a native frame: 1 where it was CPython's loop, so that Python frames stand in its place.
+ * `innermost` says that it was interrupted there.
  */
 SO_INLINE u32 so_python_call_once(struct so_walk *walk, u64 *words, int innermost)
 {

@@ -205,82 +205,7 @@ SO_INLINE u64 thread_base(struct task_struct *task)
 #define SECOND_NS 1000000000ULL
 #define USER_TICK_NS 10000000ULL
 
-/*
- * One step, verified once, apart from the loop that calls it: the verifier would otherwise walk through the searches
- * again for every frame (kernels before 5.17 have no bpf_loop). Its state is in the scratch of this CPU.
- */
-APART int step_user(u32 unused)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_step_once(&record->walk) : SO_STEP_BROKEN;
-}
-
-APART int runtime_user(u32 unused)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_runtime_step_once(&record->walk, record->scan.words) : SO_STEP_BROKEN;
-}
-
-APART int python_seek_user(u32 unused)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-	const struct so_cpython *py = record ? so_cpython_of(&record->walk) : NULL;
-
-	return py ? so_python_seek_once(&record->walk, py, record->scan.words) : 2;
-}
-
-APART int python_call_user(u32 innermost)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_python_call_once(&record->walk, record->scan.words, innermost) : 0;
-}
-
-APART int python_frame_user(u32 unused)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_python_frame_once(&record->walk, record->scan.words) : SO_PYTHON_DONE;
-}
-
-APART int look_user(u64 pc)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_look_once(&record->walk, &record->scan, pc) : SO_FOUND_NO_MAPPING;
-}
-
-APART int try_user(u64 at, u64 word)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_try_once(&record->walk, &record->scan, at, word) : 0;
-}
-
-APART int scan_user(u64 address)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_scan_once(&record->walk, &record->scan, address) : 2;
-}
-
-APART int recover_user(u32 step)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? so_recover_once(&record->walk, &record->scan, step) : SO_STEP_BROKEN;
-}
+#include "apart.h"
 
 /* Frames that are walked before the verifier looks at the loop again. */
 #define PIECE_FRAMES 64
@@ -564,7 +489,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->address_space = 0;
 		walk->runtime = 0;
 		walk->runtime_frame = 0;
-		walk->tls_base = thread_base(task);
+		walk->tls_base = 0;
 		walk->python_frame = 0;
 		walk->python_entry = 0;
 		walk->python_begun = 0;
@@ -577,6 +502,8 @@ int sample(struct bpf_perf_event_data *ctx)
 			walk->mapping_count = process->mapping_count;
 			walk->address_space = process->address_space;
 			walk->runtime = process->runtime;
+			if (walk->runtime)
+				walk->tls_base = thread_base(task);
 		}
 		if (so_is_user_address(walk->pc)) {
 			u32 frames;

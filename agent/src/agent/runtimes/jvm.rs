@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::library::{self, Library};
-use super::{Nameless, RuntimePlace, nothing};
+use super::place::{Nameless, RuntimePlace, nothing};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_jvm};
 use crate::process::{Module, Table};

@@ -6,6 +6,7 @@
 
 mod jvm;
 mod library;
+mod place;
 mod python;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ use crate::runtime::ProcessMemory;
 use crate::runtime::cpython::Python;
 use crate::runtime::jvm::Jvm;
 use crate::sys::guarded_for;
+pub(super) use place::RuntimePlace;
+use place::{Nameless, nothing};
 
 /// Places that are remembered, in each of two generations.
 const MAX_PLACES: usize = 32_768;
@@ -32,16 +35,6 @@ const GIVE_UP_NS: u64 = 20_000_000_000;
 /// Bits of `so_runtime::kinds`: `enum so_runtime_kind` of bpf/abi.h.
 const KIND_JVM: u32 = 1;
 const KIND_PYTHON: u32 = 2;
-
-/// A frame of a runtime as the kernel side tells of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct RuntimePlace {
-    pub(super) frame: RuntimeWord,
-    /// None where it was left out.
-    pub(super) detail: Option<u64>,
-    /// It was interrupted there, which is no return address.
-    pub(super) innermost: bool,
-}
 
 /// What is known of a place.
 pub(super) struct Known {
@@ -63,13 +56,6 @@ pub(super) struct RuntimeStats {
     pub(super) put_off: u64,
     /// Programs whose runtime has a layout that is not known.
     pub(super) unknown: u64,
-}
-
-/// Why a frame has no name.
-enum Nameless {
-    /// Something else stands there by now.
-    Replaced,
-    Unreadable,
 }
 
 /// What is known of one runtime of a program.
@@ -377,19 +363,5 @@ fn known(frames: Frames) -> Known {
         is_gap: frames.iter().any(|frame| frame.kind == FrameKind::Unknown),
         frames,
         is_final: true,
-    }
-}
-
-/// A frame of which nothing is known.
-fn nothing() -> Frame {
-    Frame {
-        kind: FrameKind::Unknown,
-        module: "".into(),
-        build_id: None,
-        function: None,
-        file: None,
-        line: 0,
-        inlined: false,
-        offset: None,
     }
 }

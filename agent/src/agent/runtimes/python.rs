@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::library::{self, Library};
-use super::{Nameless, nothing};
+use super::place::{Nameless, nothing};
 use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::so_cpython;
