@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::library::{self, Library};
+use super::library::{KnownFile, Library};
 use super::place::{Nameless, RuntimePlace, nothing};
-use crate::frames::{Frame, FrameKind, ProgramKey};
+use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
+use crate::hash::FastMap;
 use crate::kernel::{RuntimeWord, so_jvm};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
@@ -45,17 +46,24 @@ const SYMBOLS: [&str; 24] = [
 ];
 
 /// The file with the machine.
-pub(super) fn library(key: ProgramKey, table: &Table) -> Option<Library> {
-    let is_library = |module: &&Arc<Module>| Library::base_name(module) == LIBJVM;
-    Library::of(key, table.modules(key).find(is_library)?, table)
+pub(super) fn library(
+    key: ProgramKey,
+    table: &Table,
+    known: &mut FastMap<SourceId, Arc<KnownFile>>,
+) -> Option<(Library, Arc<KnownFile>)> {
+    let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
+    let module = table.modules(key).find(is_library)?;
+    let file = known.entry(module.id);
+    let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
+    Some((Library::of(key, module, table)?, file))
 }
 
 /// Reads the layout in a process. None where that takes too long.
-pub(super) fn read(tgid: u32, library: &Library) -> Option<Result<(Jvm, so_jvm), String>> {
-    let symbols = library.symbols(&SYMBOLS);
+pub(super) fn read(tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Option<Result<(Jvm, so_jvm), String>> {
+    let (bias, file) = (library.bias, Arc::clone(file));
     let read = move || {
         let memory = ProcessMemory::for_a_layout(tgid);
-        let layout = Layout::read(&memory, &|name| library::address_of(&symbols, name));
+        let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
         let layout = layout.map_err(|error| error.to_string())?;
         let jvm = Jvm::read(&memory, layout).map_err(|error| error.to_string())?;
         described(&jvm.walked()).map(|described| (jvm, described))

@@ -1,10 +1,13 @@
 //! A file that has a runtime in it, where a program has it mapped.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::elf::{Image, code_address, dynamic_symbols};
 use crate::frames::ProgramKey;
+use crate::hash::FastMap;
 use crate::process::{Module, Table};
+use crate::unwind;
 
 /// A mapped file, and what is added to its own addresses in the process.
 pub(super) struct Library {
@@ -28,27 +31,46 @@ impl Library {
     pub(super) fn base_name(module: &Module) -> &str {
         module.path.rsplit('/').next().unwrap_or_default()
     }
-
-    /// Where these of its dynamic symbols are in the process.
-    pub(super) fn symbols(&self, names: &[&'static str]) -> Vec<(&'static str, u64)> {
-        let found = symbols_in(&self.module, names);
-        let known = names.iter().zip(found);
-        known
-            .filter_map(|(name, address)| Some((*name, address?.wrapping_add(self.bias))))
-            .collect()
-    }
 }
 
-/// A file's own addresses of dynamic symbols.
-pub(super) fn symbols_in(module: &Module, names: &[&str]) -> Vec<Option<u64>> {
-    match Image::open(|offset, into: &mut [u8]| module.read_at(offset, into)) {
-        Some(image) => dynamic_symbols(&image, names),
-        None => vec![None; names.len()],
-    }
+/// What a file says of a runtime in it, read once however many programs map it.
+#[derive(Debug, Default)]
+pub(super) struct KnownFile {
+    /// The file's own addresses of dynamic symbols.
+    symbols: Vec<(&'static str, u64)>,
+    /// The functions, or parts of them, that addresses lie in.
+    limits: Mutex<FastMap<u64, Option<Range<u64>>>>,
 }
 
-/// The address that goes with a name.
-pub(super) fn address_of(symbols: &[(&'static str, u64)], name: &str) -> Option<u64> {
-    let found = symbols.iter().find(|(known, _)| *known == name);
-    found.map(|(_, address)| *address)
+/// Functions that are remembered of a file: those that its interpreter's loop jumps to.
+const MAX_LIMITS: usize = 1024;
+
+impl KnownFile {
+    pub(super) fn read(module: &Module, names: &[&'static str]) -> Self {
+        let image = Image::open(|offset, into: &mut [u8]| module.read_at(offset, into));
+        let found = image.map_or_else(Vec::new, |image| dynamic_symbols(&image, names));
+        let named = names.iter().zip(found);
+        Self {
+            symbols: named.filter_map(|(name, address)| Some((*name, address?))).collect(),
+            limits: Mutex::default(),
+        }
+    }
+
+    /// A symbol's address where the file lies with this bias.
+    pub(super) fn address_of(&self, name: &str, bias: u64) -> Option<u64> {
+        let found = self.symbols.iter().find(|(known, _)| *known == name);
+        found.map(|(_, address)| address.wrapping_add(bias))
+    }
+
+    /// The limits of the function that an address lies in, both where the file lies with this bias.
+    pub(super) fn limits(&self, module: &Module, address: u64, bias: u64) -> Option<Range<u64>> {
+        let own = address.wrapping_sub(bias);
+        let mut known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_LIMITS {
+            known.clear();
+        }
+        let read = || unwind::function_limits(|offset: u64, into: &mut [u8]| module.read_at(offset, into), own);
+        let limits = known.entry(own).or_insert_with(read).clone()?;
+        Some(limits.start.wrapping_add(bias)..limits.end.wrapping_add(bias))
+    }
 }

@@ -20,6 +20,7 @@ use crate::runtime::ProcessMemory;
 use crate::runtime::cpython::Python;
 use crate::runtime::jvm::Jvm;
 use crate::sys::guarded_for;
+use library::KnownFile;
 pub(super) use place::RuntimePlace;
 use place::{Nameless, nothing};
 
@@ -104,8 +105,8 @@ impl Program {
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
     programs: BTreeMap<ProgramKey, Program>,
-    /// Which files have CPython's interpreter in them.
-    interpreters: FastMap<SourceId, bool>,
+    /// Files that have a runtime in them, or may have had.
+    files: FastMap<SourceId, Arc<KnownFile>>,
     young: FastMap<(ProgramKey, RuntimePlace), Frames>,
     old: FastMap<(ProgramKey, RuntimePlace), Frames>,
     /// Each distinct frame once, as long as a place has it.
@@ -134,8 +135,8 @@ impl Runtimes {
         let known = self.programs.get(&key);
         let has_jvm = known.is_some_and(|program| program.jvm.is_some());
         let has_python = known.is_some_and(|program| program.python.is_some());
-        let is_new_jvm = !has_jvm && jvm::library(key, table).is_some();
-        let is_new_python = !has_python && python::library(key, table, &mut self.interpreters).is_some();
+        let is_new_jvm = !has_jvm && jvm::library(key, table, &mut self.files).is_some();
+        let is_new_python = !has_python && python::library(key, table, &mut self.files).is_some();
         if is_new_jvm || is_new_python {
             let program = self.programs.entry(key).or_default();
             let (since_ns, next_ns) = (now_ns, now_ns);
@@ -182,10 +183,10 @@ impl Runtimes {
         let mut has_changed = false;
         if let Some(program) = self.programs.get_mut(&key)
             && let Some((waited_ns, state)) = waits(&mut program.jvm, now_ns)
-            && let Some(library) = jvm::library(key, table)
+            && let Some((library, file)) = jvm::library(key, table, &mut self.files)
         {
             let path = Arc::clone(&library.module.path);
-            match settle(jvm::read(tgid, &library), waited_ns, &mut self.stats, tgid) {
+            match settle(jvm::read(tgid, &library, &file), waited_ns, &mut self.stats, tgid) {
                 Some(Ok((jvm, described))) => {
                     *state = State::Ready(Arc::new((jvm, path)));
                     program.describe(KIND_JVM, Some(described), None);
@@ -200,9 +201,9 @@ impl Runtimes {
         }
         if let Some(program) = self.programs.get_mut(&key)
             && let Some((waited_ns, state)) = waits(&mut program.python, now_ns)
-            && let Some(library) = python::library(key, table, &mut self.interpreters)
+            && let Some((library, file)) = python::library(key, table, &mut self.files)
         {
-            match settle(python::read(tgid, &library), waited_ns, &mut self.stats, tgid) {
+            match settle(python::read(tgid, &library, &file), waited_ns, &mut self.stats, tgid) {
                 Some(Ok((python, described))) => {
                     *state = State::Ready(Arc::new(python));
                     program.describe(KIND_PYTHON, None, Some(described));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::library::{self, Library};
+use super::library::{KnownFile, Library};
 use super::place::{Nameless, nothing};
 use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
 use crate::hash::FastMap;
@@ -11,7 +11,6 @@ use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
 use crate::runtime::cpython::{FrameForm, Layout, Python, SYMBOLS, Unreadable, Walked};
 use crate::sys::guarded_for;
-use crate::unwind;
 
 /// `profile.frame.type` of OTLP.
 pub(super) const LANGUAGE: &str = "cpython";
@@ -27,39 +26,46 @@ const INSTRUCTION_BITS: u32 = 20;
 
 /// The file with the interpreter, of those of a program that may have it: libpython, python itself, and where its
 /// extensions are mapped, the program.
-pub(super) fn library(key: ProgramKey, table: &Table, known: &mut FastMap<SourceId, bool>) -> Option<Library> {
+pub(super) fn library(
+    key: ProgramKey,
+    table: &Table,
+    known: &mut FastMap<SourceId, Arc<KnownFile>>,
+) -> Option<(Library, Arc<KnownFile>)> {
     let is_extended = table
         .modules(key)
         .any(|module| Library::base_name(module).contains(EXTENSION));
     let may_have = |module: &&Arc<Module>| {
         let name = Library::base_name(module);
-        !name.contains(EXTENSION) && (name.contains("python") || is_extended && !name.contains(".so"))
+        module.is_open()
+            && !name.contains(EXTENSION)
+            && (name.contains("python") || is_extended && !name.contains(".so"))
     };
-    let mut candidates = table.modules(key).filter(may_have);
-    let module = candidates.find(|module| {
+    let candidates: Vec<&Arc<Module>> = table.modules(key).filter(may_have).collect();
+    for module in candidates {
         if known.len() >= MAX_FILES {
             known.clear();
         }
-        *known
-            .entry(module.id)
-            .or_insert_with(|| library::symbols_in(module, &[RUNTIME]) != [None])
-    })?;
-    Library::of(key, module, table)
+        let file = known.entry(module.id);
+        let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
+        if file.address_of(RUNTIME, 0).is_some() {
+            return Some((Library::of(key, module, table)?, file));
+        }
+    }
+    None
 }
 
 /// Reads the layout in a process. None where that takes too long.
-pub(super) fn read(tgid: u32, library: &Library) -> Option<Result<(Python, so_cpython), String>> {
-    let symbols = library.symbols(&SYMBOLS);
-    let (module, bias) = (Arc::clone(&library.module), library.bias);
+pub(super) fn read(
+    tgid: u32,
+    library: &Library,
+    file: &Arc<KnownFile>,
+) -> Option<Result<(Python, so_cpython), String>> {
+    let (module, bias, file) = (Arc::clone(&library.module), library.bias, Arc::clone(file));
     let read = move || {
         let memory = ProcessMemory::for_a_layout(tgid);
-        let layout = Layout::read(&memory, &|name| library::address_of(&symbols, name));
+        let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
         let layout = layout.map_err(|error| error.to_string())?;
-        let limits = |address: u64| {
-            let read_file = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
-            let range = unwind::function_limits(read_file, address.wrapping_sub(bias))?;
-            Some(range.start.wrapping_add(bias)..range.end.wrapping_add(bias))
-        };
+        let limits = |address: u64| file.limits(&module, address, bias);
         let python = Python::read(&memory, layout, &limits).map_err(|error| error.to_string())?;
         let described = described(&python.walked());
         Ok((python, described))

@@ -23,8 +23,10 @@ export const LIMIT_WORDS: Record<string, string> = {
   processes_forgotten: "processes forgotten for want of room: looked up anew when they run again",
   programs_forgotten: "programs replaced by an exec and forgotten for want of room: short ones may lack names",
   code_replaced: "addresses without a name: other code was loaded there between the sample and the look at it",
-  runtime_code_replaced: "frames of Java or Python without a name: their code was replaced between the sample and the look at it",
-  runtime_frames_unreadable: "frames of Java or Python without a name: their process had ended, or did not let itself be read",
+  runtime_code_replaced:
+    "frames of Java or Python without a name: their code was replaced between the sample and the look at it",
+  runtime_frames_unreadable:
+    "frames of Java or Python without a name: their process had ended, or did not let itself be read",
   runtime_frames_put_off: "frames of Java or Python without a name in some samples, since too many were new at once",
   runtimes_unknown: "programs with a Java machine or a Python of a layout that this agent does not know",
   kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
