@@ -18,8 +18,8 @@ struct Bound {
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(120_524), a_fifth_more(79_176)],
-        translated: a_fifth_more(3_741),
+        followed: [a_fifth_more(165_000), a_fifth_more(105_764)],
+        translated: a_fifth_more(5_024),
     },
     Bound {
         name: "on_exec",
