@@ -82,43 +82,46 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
         fits.then_some(place.offset)
             .ok_or_else(|| lacks("a code blob is of another form"))
     };
-    let mut jvm = so_jvm::default();
-    jvm.interpreter_begin = walked.interpreter_begin;
-    jvm.interpreter_bytes = walked.interpreter_end.saturating_sub(walked.interpreter_begin);
-    if walked.heaps.len() > jvm.heaps.len() {
+    let mut heaps = so_jvm::default().heaps;
+    if walked.heaps.len() > heaps.len() {
         return Err(lacks("more heaps of code than are known"));
     }
-    for (to, heap) in jvm.heaps.iter_mut().zip(&walked.heaps) {
+    for (to, heap) in heaps.iter_mut().zip(&walked.heaps) {
         // The map counts from the first segment.
         to.begin = heap.first_segment;
         to.bytes = heap.end.saturating_sub(heap.first_segment);
         to.segments = heap.segment_map;
         to.segment_shift = u32::from(heap.segment_shift);
     }
-    jvm.heap_count = walked.heaps.len() as u16;
-    jvm.block_header_bytes = walked.heap_header_bytes;
     if walked.frame_words.width != 4 {
         return Err(lacks("sizes of frames are of another form"));
     }
-    jvm.frame_size = near(walked.frame_words)?;
-    jvm.frame_complete = near(walked.frame_complete)?;
-    jvm.frame_complete_bytes = walked.frame_complete.width;
-    jvm.code_begin = near(walked.code_begin)?;
-    jvm.code_begin_bytes = walked.code_begin.width;
-    jvm.compile_id = walked.compile_id.offset;
-    jvm.deopt_handler = walked.deopt.offset;
-    jvm.deopt_handler_bytes = match walked.deopt.width {
-        width @ (4 | 8) => width,
-        _ => 0,
-    };
-    jvm.orig_pc = walked.orig_pc.offset;
-    jvm.const_method = walked.const_method;
-    jvm.const_method_bytes = walked.const_method_bytes;
-    jvm.code_size = walked.code_bytes.offset;
-    jvm.slot_method = i32::from(walked.frame.method / 8);
-    jvm.slot_bcp = i32::from(walked.frame.bcp / 8);
-    jvm.slot_sender_sp = i32::from(walked.frame.sender_sp / 8);
-    Ok(jvm)
+    Ok(so_jvm {
+        interpreter_begin: walked.interpreter_begin,
+        interpreter_bytes: walked.interpreter_end.saturating_sub(walked.interpreter_begin),
+        heaps,
+        heap_count: walked.heaps.len() as u16,
+        block_header_bytes: walked.heap_header_bytes,
+        frame_size: near(walked.frame_words)?,
+        frame_complete: near(walked.frame_complete)?,
+        frame_complete_bytes: walked.frame_complete.width,
+        code_begin: near(walked.code_begin)?,
+        code_begin_bytes: walked.code_begin.width,
+        compile_id: walked.compile_id.offset,
+        deopt_handler: walked.deopt.offset,
+        deopt_handler_bytes: match walked.deopt.width {
+            width @ (4 | 8) => width,
+            _ => 0,
+        },
+        orig_pc: walked.orig_pc.offset,
+        const_method: walked.const_method,
+        const_method_bytes: walked.const_method_bytes,
+        code_size: walked.code_bytes.offset,
+        slot_method: i32::from(walked.frame.method / 8),
+        slot_bcp: i32::from(walked.frame.bcp / 8),
+        slot_sender_sp: i32::from(walked.frame.sender_sp / 8),
+        ..so_jvm::default()
+    })
 }
 
 /// Bytecode offset of a detail that says that nobody knows it.

@@ -39,7 +39,7 @@ pub(super) struct KnownFile {
     /// The file's own addresses of dynamic symbols.
     symbols: Vec<(&'static str, u64)>,
     /// The functions, or parts of them, that addresses lie in.
-    limits: Mutex<FastMap<u64, Option<Range<u64>>>>,
+    functions: Mutex<FastMap<u64, Option<Range<u64>>>>,
 }
 
 /// Functions that are remembered of a file: those that its interpreter's loop jumps to.
@@ -52,7 +52,7 @@ impl KnownFile {
         let named = names.iter().zip(found);
         Self {
             symbols: named.filter_map(|(name, address)| Some((*name, address?))).collect(),
-            limits: Mutex::default(),
+            functions: Mutex::default(),
         }
     }
 
@@ -65,7 +65,7 @@ impl KnownFile {
     /// The limits of the function that an address lies in, both where the file lies with this bias.
     pub(super) fn limits(&self, module: &Module, address: u64, bias: u64) -> Option<Range<u64>> {
         let own = address.wrapping_sub(bias);
-        let mut known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_LIMITS {
             known.clear();
         }
