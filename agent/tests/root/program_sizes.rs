@@ -18,7 +18,7 @@ struct Bound {
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(165_000), a_fifth_more(105_764)],
+        followed: [a_fifth_more(197_349), a_fifth_more(105_764)],
         translated: a_fifth_more(5_024),
     },
     Bound {
