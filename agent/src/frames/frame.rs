@@ -41,6 +41,30 @@ pub struct Frame {
     pub offset: Option<u64>,
 }
 
+impl Frame {
+    /// One of which nothing is known.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            kind: FrameKind::Unknown,
+            module: "".into(),
+            build_id: None,
+            function: None,
+            file: None,
+            line: 0,
+            inlined: false,
+            offset: None,
+        }
+    }
+
+    /// One that stands for others, by the words that it is shown by.
+    pub(crate) fn mark(text: &str) -> Self {
+        Self {
+            function: Some(text.into()),
+            ..Self::unknown()
+        }
+    }
+}
+
 /// A call stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stack {

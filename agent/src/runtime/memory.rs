@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use super::jvm::ReadMemory;
+use super::reading::ReadMemory;
 use crate::hash::FastMap;
 use crate::sys::{guarded_for, read_process};
 

@@ -7,5 +7,7 @@
 pub mod cpython;
 pub mod jvm;
 mod memory;
+pub(crate) mod reading;
 
 pub use memory::{PagedMemory, ProcessMemory};
+pub use reading::{ReadMemory, Unreadable};

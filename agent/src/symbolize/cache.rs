@@ -160,7 +160,6 @@ impl Interner {
 
 #[cfg(test)]
 mod tests {
-    use super::super::forms::unknown_frame;
     use super::*;
 
     fn location(offset: u64) -> CodeLocation {
@@ -175,7 +174,7 @@ mod tests {
         let mut interner = Interner::default();
         let mut cache = PlaceCache::new(100);
         for offset in 0..10_000 {
-            let mut frame = unknown_frame();
+            let mut frame = Frame::unknown();
             frame.line = offset as u32;
             cache.insert(location(offset), interner.intern(vec![frame]));
             assert!(cache.get(&location(0)).is_some(), "asked for all the time");
@@ -193,7 +192,7 @@ mod tests {
         let mut interner = Interner::default();
         let mut cache = PlaceCache::new(100);
         for offset in 0..40 {
-            cache.insert(location(offset), interner.intern(vec![unknown_frame()]));
+            cache.insert(location(offset), interner.intern(vec![Frame::unknown()]));
         }
         cache.resize(200);
         assert_eq!(cache.len(), 40);
@@ -207,7 +206,7 @@ mod tests {
         let mut cache = PlaceCache::new(100);
         assert!(cache.age(GENERATION_NS), "of a clock that began long ago");
         for offset in 0..2 {
-            let mut frame = unknown_frame();
+            let mut frame = Frame::unknown();
             frame.line = offset as u32;
             cache.insert(location(offset), interner.intern(vec![frame]));
         }
@@ -224,8 +223,8 @@ mod tests {
     #[test]
     fn equal_frames_are_one() {
         let mut interner = Interner::default();
-        let first = interner.intern(vec![unknown_frame()]);
-        let second = interner.intern(vec![unknown_frame()]);
+        let first = interner.intern(vec![Frame::unknown()]);
+        let second = interner.intern(vec![Frame::unknown()]);
         assert!(Arc::ptr_eq(&first[0], &second[0]));
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn unsure_module_frame() -> Frame {
     Frame {
         kind: FrameKind::Kernel,
         module: "[module]".into(),
-        ..unknown_frame()
+        ..Frame::unknown()
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn code_frame(name: Option<&str>) -> Frame {
         kind: FrameKind::Kernel,
         module: if is_bpf { "[bpf]" } else { KERNEL_MODULE }.into(),
         function: name.map(Arc::from),
-        ..unknown_frame()
+        ..Frame::unknown()
     }
 }
 
@@ -68,20 +68,7 @@ pub(super) fn jit_frame(name: Option<&str>) -> Frame {
     Frame {
         function,
         kind: FrameKind::Jit,
-        ..unknown_frame()
-    }
-}
-
-pub(super) fn unknown_frame() -> Frame {
-    Frame {
-        kind: FrameKind::Unknown,
-        module: "".into(),
-        build_id: None,
-        function: None,
-        file: None,
-        line: 0,
-        inlined: false,
-        offset: None,
+        ..Frame::unknown()
     }
 }
 

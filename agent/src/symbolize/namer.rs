@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::cache::{Names, Remembered};
 use super::config::{DegradationLevel, NamerConfig, NamerStats};
 use super::forms::{
-    KERNEL_MODULE, bare_frame, code_frame, is_bpf_program, jit_frame, named_frame, unknown_frame, unsure_module_frame,
+    KERNEL_MODULE, bare_frame, code_frame, is_bpf_program, jit_frame, named_frame, unsure_module_frame,
 };
 use super::kernel_modules::{KernelModules, ReplacedModules, can_cover};
 use super::kernel_symbols::{KernelSymbol, KernelSymbols};
@@ -202,7 +202,7 @@ impl Namer {
             crate::sys::release_memory();
         }
         let known = self.names.lock();
-        let nothing = || known.interner.lookup_only(unknown_frame());
+        let nothing = || known.interner.lookup_only(Frame::unknown());
         let named = result.into_iter().map(|frames| frames.unwrap_or_else(nothing));
         named.collect()
     }
@@ -224,7 +224,7 @@ impl Namer {
                 let frame = code_frame(name.as_deref());
                 offsets.iter().map(|_| vec![frame.clone()]).collect()
             }
-            (_, None) => offsets.iter().map(|_| vec![unknown_frame()]).collect(),
+            (_, None) => offsets.iter().map(|_| vec![Frame::unknown()]).collect(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::roots::{End, is_start, mark};
+use super::roots::{End, is_start};
 use crate::agent::locate::LocatedStack;
 use crate::frames::{Frame, Frames, Stack};
 use crate::hash::FastMap;
@@ -87,7 +87,7 @@ impl FrameTable {
     fn gap(&mut self, count: u32) -> u32 {
         *self.gaps.entry(count).or_insert_with(|| {
             let count = if count == 0 { String::new() } else { format!("{count} ") };
-            self.frames.push(mark(format!("[… {count}frames]")));
+            self.frames.push(Frame::mark(&format!("[… {count}frames]")));
             (self.frames.len() - 1) as u32
         })
     }

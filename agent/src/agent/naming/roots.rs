@@ -13,20 +13,6 @@ const MAX_ROOTS: usize = 4096;
 /// Frames that are looked at for a thread's start, and its first function.
 const MAX_START_FRAMES: usize = 6;
 
-/// A frame that stands for others, by the words that it is shown by.
-pub(super) fn mark(text: String) -> Frame {
-    Frame {
-        kind: FrameKind::Unknown,
-        module: "".into(),
-        build_id: None,
-        function: Some(text.into()),
-        file: None,
-        line: 0,
-        inlined: false,
-        offset: None,
-    }
-}
-
 /// For frames of which nobody knows how many there are.
 const CUT: &str = "[cut]";
 
@@ -101,7 +87,7 @@ impl Roots {
                 let mut stack = stacks[sample.stack as usize].clone();
                 if !is_marked {
                     stack.frames.push(*cut.get_or_insert_with(|| {
-                        frames.push(mark(CUT.to_owned()));
+                        frames.push(Frame::mark(CUT));
                         frames.len() as u32 - 1
                     }));
                 }
@@ -276,7 +262,7 @@ mod tests {
             module: module.into(),
             function: (!function.is_empty()).then(|| function.into()),
             line,
-            ..mark(String::new())
+            ..Frame::mark("")
         }
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::library::{KnownFile, Library};
-use super::place::{Nameless, RuntimePlace, nothing};
+use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::{RuntimeWord, so_jvm};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::jvm::{BlobKind, JavaFrame, Jvm, Layout, Place, Unreadable, Walked};
+use crate::runtime::jvm::{BlobKind, JavaFrame, Jvm, Layout, Place, Walked};
 use crate::sys::guarded_for;
 
 /// `profile.frame.type` of OTLP.
@@ -152,15 +152,6 @@ pub(super) fn named(
     Ok(frames.into_iter().map(java_frame).collect())
 }
 
-impl From<Unreadable> for Nameless {
-    fn from(error: Unreadable) -> Self {
-        match error {
-            Unreadable::Replaced => Self::Replaced,
-            _ => Self::Unreadable,
-        }
-    }
-}
-
 fn interpreted(jvm: &Jvm, memory: &ProcessMemory, method: u64, detail: u64) -> Result<Vec<JavaFrame>, Nameless> {
     let bytecode = detail & NO_BYTECODE;
     if jvm.print_of(memory, method)? != detail >> 16 {
@@ -186,7 +177,7 @@ fn java_frame(frame: JavaFrame) -> Frame {
         file: frame.file.map(Arc::from),
         line: frame.line,
         inlined: frame.inlined,
-        ..nothing()
+        ..Frame::unknown()
     }
 }
 
@@ -210,16 +201,13 @@ fn stub(name: &str, path: &Arc<str>) -> Frame {
         kind: FrameKind::Interpreted(LANGUAGE),
         module: Arc::clone(path),
         function: Some(name.into()),
-        ..nothing()
+        ..Frame::unknown()
     }
 }
 
 /// Stands for frames that wait in the heap until those below them have returned: nobody knows how many there are.
 fn in_heap() -> Frame {
-    Frame {
-        function: Some("[… frames]".into()),
-        ..nothing()
-    }
+    Frame::mark("[… frames]")
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use crate::runtime::cpython::Python;
 use crate::runtime::jvm::Jvm;
 use crate::sys::guarded_for;
 use library::KnownFile;
+use place::Nameless;
 pub(super) use place::RuntimePlace;
-use place::{Nameless, nothing};
 
 /// Places that are remembered, in each of two generations.
 const MAX_PLACES: usize = 32_768;
@@ -288,7 +288,7 @@ impl Runtimes {
         };
         let frame = self.intern(Frame {
             kind: FrameKind::Interpreted(language),
-            ..nothing()
+            ..Frame::unknown()
         });
         Known {
             is_final,

@@ -1,7 +1,7 @@
 //! A frame of a runtime before it has a name.
 
-use crate::frames::{Frame, FrameKind};
 use crate::kernel::RuntimeWord;
+use crate::runtime::Unreadable;
 
 /// A frame of a runtime as the kernel side tells of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,16 +20,11 @@ pub(super) enum Nameless {
     Unreadable,
 }
 
-/// A frame of which nothing is known.
-pub(super) fn nothing() -> Frame {
-    Frame {
-        kind: FrameKind::Unknown,
-        module: "".into(),
-        build_id: None,
-        function: None,
-        file: None,
-        line: 0,
-        inlined: false,
-        offset: None,
+impl From<Unreadable> for Nameless {
+    fn from(error: Unreadable) -> Self {
+        match error {
+            Unreadable::Replaced => Self::Replaced,
+            _ => Self::Unreadable,
+        }
     }
 }

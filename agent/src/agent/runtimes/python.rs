@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::library::{KnownFile, Library};
-use super::place::{Nameless, nothing};
+use super::place::Nameless;
 use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::so_cpython;
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::cpython::{FrameForm, Layout, Python, SYMBOLS, Unreadable, Walked};
+use crate::runtime::cpython::{FrameForm, Layout, Python, SYMBOLS, Walked};
 use crate::sys::guarded_for;
 
 /// `profile.frame.type` of OTLP.
@@ -114,12 +114,7 @@ fn described(walked: &Walked) -> so_cpython {
 /// The frame of a code object: its file is its module.
 pub(super) fn named(python: &Python, memory: &ProcessMemory, code: u64, detail: u64) -> Result<Vec<Frame>, Nameless> {
     let instruction = (detail & ((1 << INSTRUCTION_BITS) - 1)) as u32;
-    let frame = python
-        .frame(memory, code, instruction, detail >> INSTRUCTION_BITS)
-        .map_err(|error| match error {
-            Unreadable::Replaced => Nameless::Replaced,
-            _ => Nameless::Unreadable,
-        })?;
+    let frame = python.frame(memory, code, instruction, detail >> INSTRUCTION_BITS)?;
     let file: Arc<str> = frame.file.into();
     Ok(vec![Frame {
         kind: FrameKind::Interpreted(LANGUAGE),
@@ -127,6 +122,6 @@ pub(super) fn named(python: &Python, memory: &ProcessMemory, code: u64, detail: 
         function: Some(frame.function.into()),
         file: Some(file),
         line: frame.line,
-        ..nothing()
+        ..Frame::unknown()
     }])
 }

@@ -1,12 +1,12 @@
 //! What holds of a process' memory, whatever it says.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 use super::lines::line;
-use super::made::{LOOP, Made, Memory, RUNTIME, VERSIONS, function};
+use super::made::{LOOP, Made, RUNTIME, VERSIONS, function};
 use super::offsets::{LineForm, TABLE_BYTES, by_table};
-use super::{Layout, MAX_NAME_BYTES, Python, PythonFrame, ReadMemory, Unreadable};
+use super::{Layout, MAX_NAME_BYTES, Python, PythonFrame, Unreadable};
+use crate::runtime::reading::Counted;
 
 /// Reads of a layout, and of checks of what is there: eight times 64 threads, with frames each.
 const MAX_LAYOUT_READS: usize = 64;
@@ -60,10 +60,7 @@ pub(crate) fn memory(bytes: &[u8]) {
         let at = (usize::from(*a) | usize::from(*b) << 8) % (changed.memory.bytes.len() - 16);
         changed.memory.bytes[at..at + put.len()].copy_from_slice(put);
     }
-    let counted = Counted {
-        memory: &changed.memory,
-        reads: Cell::new(0),
-    };
+    let counted = Counted::new(&changed.memory);
     let mut layout = made.layout().ok();
     if *version & 0x80 != 0 {
         layout = Layout::read(&counted, &|name| made.symbols.get(name).copied())
@@ -91,18 +88,6 @@ fn sample(minor: u8) -> &'static (Made, u64) {
     static SAMPLES: OnceLock<[(Made, u64); VERSIONS.len()]> = OnceLock::new();
     let samples = SAMPLES.get_or_init(|| VERSIONS.map(Made::sample));
     &samples[usize::from(minor.saturating_sub(VERSIONS[0])) % VERSIONS.len()]
-}
-
-struct Counted<'a> {
-    memory: &'a Memory,
-    reads: Cell<usize>,
-}
-
-impl ReadMemory for Counted<'_> {
-    fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        self.reads.set(self.reads.get() + 1);
-        self.memory.read(address, to)
-    }
 }
 
 fn check(frame: Result<PythonFrame, Unreadable>) {

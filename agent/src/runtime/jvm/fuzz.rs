@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use super::made::{ALL, HEAP, Memory, Sample, Vm};
+use super::made::{ALL, HEAP, Sample, Vm};
 use super::numbers::{signed, unsigned};
 use super::{Encoding, JavaFrame, Jvm, Layout, MAX_NAME_BYTES, ReadMemory, Unreadable};
+use crate::runtime::reading::Counted;
 
 /// Where a made-up memory begins.
 const BASE: u64 = 0x10_0000;
@@ -87,10 +88,7 @@ pub(crate) fn memory(bytes: &[u8]) {
         let at = at % (memory.bytes.len() - 16);
         memory.bytes[at..at + put.len()].copy_from_slice(put);
     }
-    let counted = Counted {
-        memory: &memory,
-        reads: Cell::new(0),
-    };
+    let counted = Counted::new(&memory);
     let mut layout = vm.layout.clone();
     if *release & 0x80 != 0 {
         let read = Layout::read(&counted, &|name| vm.symbols.get(name).copied());
@@ -110,18 +108,6 @@ pub(crate) fn memory(bytes: &[u8]) {
     ] {
         ask(&jvm, &counted, address);
         assert!(counted.reads.replace(0) < 20 * MAX_READS);
-    }
-}
-
-struct Counted<'a> {
-    memory: &'a Memory,
-    reads: Cell<usize>,
-}
-
-impl ReadMemory for Counted<'_> {
-    fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        self.reads.set(self.reads.get() + 1);
-        self.memory.read(address, to)
     }
 }
 

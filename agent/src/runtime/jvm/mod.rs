@@ -29,13 +29,7 @@ pub use error::LayoutError;
 pub use layout::{Layout, Place};
 pub use numbers::Encoding;
 
-use thiserror::Error;
-
-/// A process' memory.
-pub trait ReadMemory {
-    /// Fills `to` from an address, or says that it can't.
-    fn read(&self, address: u64, to: &mut [u8]) -> bool;
-}
+use super::reading::{ADDRESSES, MAX_NAME_BYTES, ReadMemory, Unreadable, number, pointer, read};
 
 /// A frame as Java's own stack traces have it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -52,61 +46,6 @@ pub struct JavaFrame {
     pub line: u32,
     /// It was inlined into the next frame.
     pub inlined: bool,
-}
-
-/// Why frames have no name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Unreadable {
-    /// Nothing can be read there.
-    #[error("the memory at {address:#x} can't be read")]
-    Memory {
-        /// Where.
-        address: u64,
-    },
-    /// Something can be read, and is not what should be there.
-    #[error("{what} at {address:#x} makes no sense")]
-    Nonsense {
-        /// What should be there.
-        what: &'static str,
-        /// Where.
-        address: u64,
-    },
-    /// Other code stands there by now.
-    #[error("the code was replaced")]
-    Replaced,
-}
-
-/// What user programs can have as an address on x86-64.
-const ADDRESSES: std::ops::Range<u64> = 0x1000..1 << 47;
-/// How much of a name is kept.
-const MAX_NAME_BYTES: usize = 4096;
-
-fn read(memory: &dyn ReadMemory, address: u64, to: &mut [u8]) -> Result<(), Unreadable> {
-    let last = address.checked_add(to.len() as u64);
-    let is_sane = ADDRESSES.contains(&address) && last.is_some_and(|last| last <= ADDRESSES.end);
-    if is_sane && memory.read(address, to) {
-        Ok(())
-    } else {
-        Err(Unreadable::Memory { address })
-    }
-}
-
-/// A little-endian number of at most 8 bytes.
-fn number(memory: &dyn ReadMemory, address: u64, bytes: u8) -> Result<u64, Unreadable> {
-    let mut value = [0; 8];
-    let part = value.get_mut(..usize::from(bytes));
-    read(memory, address, part.ok_or(Unreadable::Memory { address })?)?;
-    Ok(u64::from_le_bytes(value))
-}
-
-/// An address that may be one of an object of the VM: in the range of addresses, and aligned.
-fn pointer(memory: &dyn ReadMemory, address: u64, what: &'static str) -> Result<u64, Unreadable> {
-    let value = number(memory, address, 8)?;
-    if ADDRESSES.contains(&value) && value.is_multiple_of(8) {
-        Ok(value)
-    } else {
-        Err(Unreadable::Nonsense { what, address: value })
-    }
 }
 
 /// A C string, cut at a number of bytes.
