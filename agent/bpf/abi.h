@@ -47,8 +47,8 @@ enum so_limits {
 	SO_JVM_FRAME_WORDS = 16,
 	SO_JVM_CONST_METHOD_WORDS = 8,
 	SO_JVM_PUSHED_WORDS = 3,
-	/* Python frames of one call of CPython's loop; those beyond come with the next call. */
-	SO_PYTHON_CALL_FRAMES = 512,
+	/* Frames of one call of an interpreter's loop; those beyond come with the next call. */
+	SO_MAX_CALL_FRAMES = 512,
 	/*
 	 * Of a stack that is searched for a return address: words at a time, pieces in all, where a table is
 	 * wrong, and above a root.
@@ -304,10 +304,13 @@ struct so_walk {
 	u64 runtime_frame;
 	u64 runtime_detail;
 	u64 tls_base;		/* of the thread's own storage */
-	/* Of CPython's own chain of frames the next one, or 0; and the entry of the call that it belongs to. */
-	u64 python_frame;
-	u64 python_entry;
-	u32 python_begun;
+	/*
+	 * Of an interpreter's own chain of frames: the next one, or 0, and what else is known of its call; whose chain it is,
+	 * once it has begun (enum so_runtime_kind).
+	 */
+	u64 chain_frame;
+	u64 chain_entry;
+	u32 chain;
 	u32 unused_three;
 	u32 runtime;		/* as in so_process */
 	u32 unused_too;

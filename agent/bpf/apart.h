@@ -35,20 +35,20 @@ APART int python_seek_user(u32 unused)
 	return py ? so_python_seek_once(&record->walk, py, record->scan.words) : 2;
 }
 
-APART int python_call_user(u32 innermost)
+APART int chain_call_user(u32 innermost)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
 
-	return record ? so_python_call_once(&record->walk, record->scan.words, innermost) : 0;
+	return record ? so_chain_call_once(&record->walk, record->scan.words, innermost) : 0;
 }
 
-APART int python_frame_user(u32 unused)
+APART int chain_frame_user(u32 unused)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
 
-	return record ? so_python_frame_once(&record->walk, record->scan.words) : SO_PYTHON_DONE;
+	return record ? so_chain_frame_once(&record->walk, record->scan.words) : SO_CHAIN_DONE;
 }
 
 APART int look_user(u64 pc)

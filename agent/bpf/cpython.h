@@ -14,23 +14,12 @@
 #define STAKEOUT_CPYTHON_H
 
 #define SO_PYTHON_NO_ENTRY 0xffff
-/* Instead of a frame: python_entry says how far below its native frame's end the next entry lies. */
+/* Instead of a frame: chain_entry says how far below its native frame's end the next entry lies. */
 #define SO_PYTHON_PENDING 2
 /* Instead of the offset of an instruction. */
 #define SO_PYTHON_NO_INSTRUCTION 0xfffffU
 /* The first frame that lies on the native stack alone: FRAME_OWNED_BY_CSTACK, since 3.14 FRAME_OWNED_BY_INTERPRETER. */
 #define SO_PYTHON_OWNER_SHIM 3
-
-enum so_python_step {
-	/* A frame was given, and there may be more of the same native frame. */
-	SO_PYTHON_FRAME = 0,
-	/* None was given, but there may be more of the same native frame. */
-	SO_PYTHON_HIDDEN = 1,
-	/* The native frame has no more. */
-	SO_PYTHON_DONE = 2,
-	/* The chain led nowhere: there are no more in this walk. */
-	SO_PYTHON_BROKEN = 3,
-};
 
 SO_INLINE int so_is_python_loop(const struct so_cpython *py, u64 pc)
 {
@@ -72,7 +61,7 @@ SO_INLINE int so_read_python_frame(const struct so_cpython *py, u64 *words, u64 
 
 /*
  * Looks at one thread's state, and goes on to the next one. 1: it is the sampled thread's, and what it leads to, a
- * frame or an entry, is python_frame of the walk. 2: there are no more.
+ * frame or an entry, is chain_frame of the walk. 2: there are no more.
  */
 SO_INLINE int so_python_seek_once(struct so_walk *walk, const struct so_cpython *py, u64 *words)
 {
@@ -101,7 +90,7 @@ SO_INLINE int so_python_seek_once(struct so_walk *walk, const struct so_cpython 
 		if (py->form == SO_PYTHON_SHIMS && (so_read_python_frame(py, words, frame, &mark) || mark))
 			return 0;
 	}
-	walk->python_frame = frame;
+	walk->chain_frame = frame;
 	return frame != 0;
 }
 
@@ -138,14 +127,14 @@ SO_INLINE int so_python_find(struct so_walk *walk, const struct so_cpython *py, 
  */
 SO_INLINE int so_is_python_unlinked(const struct so_walk *walk, const struct so_cpython *py, u64 *words)
 {
-	u64 type = so_python_word(walk->python_frame + 8), value;
+	u64 type = so_python_word(walk->chain_frame + 8), value;
 	u32 i;
 
 	for (i = 0; i < SO_REGISTERS; i++) {
 		value = walk->registers[i];
 		if (so_is_user_address(value) && !(value & 7) && (value < walk->before_sp || value >= walk->sp) &&
 		    !so_read_memory(words, SO_PYTHON_OBJECT_WORDS * sizeof(u64), value) && words[1] == type &&
-		    so_field(words, py->frame_previous, 8, SO_SCAN_WORDS) == walk->python_frame)
+		    so_field(words, py->frame_previous, 8, SO_SCAN_WORDS) == walk->chain_frame)
 			return 1;
 	}
 	return 0;
@@ -165,49 +154,49 @@ SO_INLINE int so_is_python_frame(const struct so_cpython *py, u64 *words, u64 fr
 
 /*
  * At the first native frame of the interpreter's loop, after the step from it: before_sp and sp of the walk are its
- * limits, `innermost` says that it was interrupted there. Finds the thread's innermost Python frame. SO_PYTHON_DONE
+ * limits, `innermost` says that it was interrupted there. Finds the thread's innermost Python frame. SO_CHAIN_DONE
  * says that this native frame has none: the call has not begun, or is over.
  */
-SO_INLINE enum so_python_step so_python_begin(struct so_walk *walk, const struct so_cpython *py, u64 *words,
+SO_INLINE enum so_chain_step so_python_begin(struct so_walk *walk, const struct so_cpython *py, u64 *words,
 					      int innermost)
 {
 	u64 frame;
 	u32 i, mark = 0;
 
-	walk->python_frame = 0;
-	walk->python_entry = 0;
+	walk->chain_frame = 0;
+	walk->chain_entry = 0;
 	if (!so_python_find(walk, py, words))
-		return SO_PYTHON_DONE;
-	frame = walk->python_frame;
+		return SO_CHAIN_DONE;
+	frame = walk->chain_frame;
 	if (py->entry_frame != SO_PYTHON_NO_ENTRY) {
-		walk->python_entry = frame;
+		walk->chain_entry = frame;
 		frame = so_python_word(frame + py->entry_frame);
 		/*
 		 * It is in the chain before it has its frame and the entry before it: until then anything stands there,
 		 * or what stood there last. The next entry lies in its native frame where this one lies in this.
 		 */
-		if (innermost && walk->python_entry < walk->sp &&
+		if (innermost && walk->chain_entry < walk->sp &&
 		    (walk->before_pc - py->loop_begin[0] < py->prologue_bytes ||
 		     !so_is_python_frame(py, words, frame))) {
-			walk->python_entry = walk->sp - walk->python_entry;
-			walk->python_frame = SO_PYTHON_PENDING;
-			return SO_PYTHON_DONE;
+			walk->chain_entry = walk->sp - walk->chain_entry;
+			walk->chain_frame = SO_PYTHON_PENDING;
+			return SO_CHAIN_DONE;
 		}
 	}
-	walk->python_frame = frame;
+	walk->chain_frame = frame;
 	if (!innermost)
-		return SO_PYTHON_FRAME;
+		return SO_CHAIN_FRAME;
 	if (py->form == SO_PYTHON_OBJECTS)
-		return walk->has_registers && so_is_python_unlinked(walk, py, words) ? SO_PYTHON_DONE : SO_PYTHON_FRAME;
+		return walk->has_registers && so_is_python_unlinked(walk, py, words) ? SO_CHAIN_DONE : SO_CHAIN_FRAME;
 	/* The end of the call's frames lies in its native frame. */
 	for (i = 0; py->form == SO_PYTHON_SHIMS && i < SO_PYTHON_AHEAD; i++) {
 		if (so_read_python_frame(py, words, frame, &mark))
 			break;
 		if (mark)
-			return frame < walk->sp ? SO_PYTHON_FRAME : SO_PYTHON_DONE;
+			return frame < walk->sp ? SO_CHAIN_FRAME : SO_CHAIN_DONE;
 		frame = so_field(words, py->frame_previous, 8, SO_SCAN_WORDS);
 	}
-	return SO_PYTHON_FRAME;
+	return SO_CHAIN_FRAME;
 }
 
 /* What tells a code object from another one that takes its place: 40 bits. */
@@ -225,40 +214,40 @@ SO_INLINE u64 so_python_hash(const struct so_cpython *py, const u64 *words)
 
 /*
  * The next Python frame of the native frame that was stepped from, whose limits are before_sp and sp of the walk. To be
- * asked until it says SO_PYTHON_DONE. `detail` is the offset of the instruction in code units (20 bits), and above it
+ * asked until it says SO_CHAIN_DONE. `detail` is the offset of the instruction in code units (20 bits), and above it
  * the hash of the code object.
  */
-SO_INLINE enum so_python_step so_python_next(struct so_walk *walk, const struct so_cpython *py, u64 *words, u64 *word,
+SO_INLINE enum so_chain_step so_python_next(struct so_walk *walk, const struct so_cpython *py, u64 *words, u64 *word,
 					     u64 *detail)
 {
-	u64 frame = walk->python_frame, code, at, instruction;
+	u64 frame = walk->chain_frame, code, at, instruction;
 	u32 mark = 0;
 
 	if (!frame)
-		return SO_PYTHON_DONE;
+		return SO_CHAIN_DONE;
 	if (frame == SO_PYTHON_PENDING) {
-		walk->python_entry = walk->sp - walk->python_entry;
-		frame = so_python_word(walk->python_entry + py->entry_frame);
+		walk->chain_entry = walk->sp - walk->chain_entry;
+		frame = so_python_word(walk->chain_entry + py->entry_frame);
 	}
 	if (py->form == SO_PYTHON_OBJECTS && frame & 1) {
 		/* The one that belongs to this native frame was given. */
-		walk->python_frame = frame - 1;
-		return SO_PYTHON_DONE;
+		walk->chain_frame = frame - 1;
+		return SO_CHAIN_DONE;
 	}
-	if (py->form == SO_PYTHON_ENTRIES && walk->python_entry >= walk->sp)
-		return SO_PYTHON_DONE;
-	walk->python_frame = 0;
+	if (py->form == SO_PYTHON_ENTRIES && walk->chain_entry >= walk->sp)
+		return SO_CHAIN_DONE;
+	walk->chain_frame = 0;
 	if (so_read_python_frame(py, words, frame, &mark))
-		return SO_PYTHON_BROKEN;
+		return SO_CHAIN_BROKEN;
 	if (mark && py->form == SO_PYTHON_SHIMS) {
 		/* Of a call whose native frame comes later: it has got its frames. */
 		if (frame >= walk->sp) {
-			walk->python_frame = frame;
-			return SO_PYTHON_DONE;
+			walk->chain_frame = frame;
+			return SO_CHAIN_DONE;
 		}
-		walk->python_frame = so_field(words, py->frame_previous, 8, SO_SCAN_WORDS);
+		walk->chain_frame = so_field(words, py->frame_previous, 8, SO_SCAN_WORDS);
 		/* Else of a call whose native frame was not known as one. */
-		return frame >= walk->before_sp ? SO_PYTHON_DONE : SO_PYTHON_HIDDEN;
+		return frame >= walk->before_sp ? SO_CHAIN_DONE : SO_CHAIN_HIDDEN;
 	}
 	frame = so_field(words, py->frame_previous, 8, SO_SCAN_WORDS);
 	/* The lowest bits may be a tag of the reference. */
@@ -266,7 +255,7 @@ SO_INLINE enum so_python_step so_python_next(struct so_walk *walk, const struct 
 	at = so_field(words, py->frame_instruction, 8, SO_SCAN_WORDS);
 	if (!so_is_user_address(code) || so_read_memory(words, SO_PYTHON_CODE_WORDS * sizeof(u64), code) ||
 	    words[1] != py->code_type)
-		return SO_PYTHON_BROKEN;
+		return SO_CHAIN_BROKEN;
 	if (py->form == SO_PYTHON_OBJECTS)
 		instruction = at & 0x80000000U ? SO_PYTHON_NO_INSTRUCTION : (u32)at >> (py->instruction_shift & 1);
 	else
@@ -279,13 +268,13 @@ SO_INLINE enum so_python_step so_python_next(struct so_walk *walk, const struct 
 	if (py->form == SO_PYTHON_OBJECTS ? frame != 0 : !frame && !mark)
 		frame |= 1;
 	if (mark)
-		walk->python_entry = so_python_word(walk->python_entry + py->entry_previous);
-	walk->python_frame = frame;
+		walk->chain_entry = so_python_word(walk->chain_entry + py->entry_previous);
+	walk->chain_frame = frame;
 	/* What calls __init__ for a new object is the interpreter's own code, whose file is named like its function. */
 	if (so_field(words, py->code_filename, 8, SO_SCAN_WORDS) == so_field(words, py->code_name, 8, SO_SCAN_WORDS) &&
 	    so_field(words, py->code_first_line, 4, SO_SCAN_WORDS) == 0)
-		return SO_PYTHON_HIDDEN;
-	return SO_PYTHON_FRAME;
+		return SO_CHAIN_HIDDEN;
+	return SO_CHAIN_FRAME;
 }
 
 #endif

@@ -11,6 +11,18 @@
 #ifndef STAKEOUT_RUNTIME_H
 #define STAKEOUT_RUNTIME_H
 
+/* What an interpreter's own chain has for a native frame of its loop. */
+enum so_chain_step {
+	/* A frame was given, and there may be more of the same native frame. */
+	SO_CHAIN_FRAME = 0,
+	/* None was given, but there may be more of the same native frame. */
+	SO_CHAIN_HIDDEN = 1,
+	/* The native frame has no more. */
+	SO_CHAIN_DONE = 2,
+	/* The chain led nowhere: there are no more in this walk. */
+	SO_CHAIN_BROKEN = 3,
+};
+
 #include "jvm.h"
 #include "cpython.h"
 
@@ -37,29 +49,38 @@ SO_INLINE const struct so_cpython *so_cpython_of(const struct so_walk *walk)
 	return runtime && runtime->kinds & SO_RUNTIME_CPYTHON ? &runtime->cpython : NULL;
 }
 
-/*
- * After a step from a native frame: 1 where it was CPython's loop, so that Python frames stand in its place.
- * `innermost` says that it was interrupted there.
- */
-SO_INLINE u32 so_python_call_once(struct so_walk *walk, u64 *words, int innermost)
+/* Whose interpreter's loop this is code of: enum so_runtime_kind, or 0. */
+SO_INLINE u32 so_loop_at(const struct so_runtime *runtime, u64 pc)
 {
-	const struct so_cpython *py = so_cpython_of(walk);
-	u64 pc = innermost ? walk->before_pc : walk->before_pc - 1;
-
-	if (!py || !so_is_python_loop(py, pc))
-		return 0;
-	if (walk->python_begun)
-		return 1;
-	walk->python_begun = 1;
-	return so_python_begin(walk, py, words, innermost) == SO_PYTHON_FRAME;
+	if (runtime->kinds & SO_RUNTIME_CPYTHON && so_is_python_loop(&runtime->cpython, pc))
+		return SO_RUNTIME_CPYTHON;
+	return 0;
 }
 
-/* The next Python frame of that call, as the two words that stand for it. */
-SO_INLINE enum so_python_step so_python_frame_once(struct so_walk *walk, u64 *words)
+/*
+ * After a step from a native frame: 1 where it was an interpreter's loop, so that frames of the interpreter's own chain
+ * stand in its place. `innermost` says that it was interrupted there. Of several interpreters on one stack the first one
+ * is followed.
+ */
+SO_INLINE u32 so_chain_call_once(struct so_walk *walk, u64 *words, int innermost)
+{
+	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
+	u32 kind = runtime ? so_loop_at(runtime, innermost ? walk->before_pc : walk->before_pc - 1) : 0;
+
+	if (!kind)
+		return 0;
+	if (walk->chain)
+		return walk->chain == kind;
+	walk->chain = kind;
+	return so_python_begin(walk, &runtime->cpython, words, innermost) == SO_CHAIN_FRAME;
+}
+
+/* The next frame of that call, as the two words that stand for it. */
+SO_INLINE enum so_chain_step so_chain_frame_once(struct so_walk *walk, u64 *words)
 {
 	const struct so_cpython *py = so_cpython_of(walk);
 
-	return py ? so_python_next(walk, py, words, &walk->runtime_frame, &walk->runtime_detail) : SO_PYTHON_DONE;
+	return py ? so_python_next(walk, py, words, &walk->runtime_frame, &walk->runtime_detail) : SO_CHAIN_DONE;
 }
 
 #endif

@@ -218,23 +218,23 @@ SO_INLINE void put_word(struct so_scratch *record, u32 first, u32 place, u64 wor
 	record->words[(first + place) & (SO_RECORD_FRAMES - 1)] = word;
 }
 
-/* Python frames that are put before the verifier looks at the loop again. */
-#define PIECE_PYTHON_FRAMES 16
+/* Frames of a call that are put before the verifier looks at the loop again. */
+#define PIECE_CALL_FRAMES 16
 
-/* Puts some of the Python frames of a call of CPython's loop behind what there is; 1 where there may be more. */
-APART int put_python_piece(u32 first)
+/* Puts some of the frames of a call of an interpreter's loop behind what there is; 1 where there may be more. */
+APART int put_chain_piece(u32 first)
 {
 	u32 cpu = bpf_get_smp_processor_id(), i;
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
 
 	if (!record)
 		return 0;
-	for (i = 0; i < PIECE_PYTHON_FRAMES; i++) {
-		u32 step = python_frame_user(0), place = record->header.user_frames;
+	for (i = 0; i < PIECE_CALL_FRAMES; i++) {
+		u32 step = chain_frame_user(0), place = record->header.user_frames;
 
-		if (step == SO_PYTHON_DONE || step == SO_PYTHON_BROKEN)
+		if (step == SO_CHAIN_DONE || step == SO_CHAIN_BROKEN)
 			return 0;
-		if (step == SO_PYTHON_FRAME) {
+		if (step == SO_CHAIN_FRAME) {
 			put_word(record, first, place, record->walk.runtime_frame);
 			put_word(record, first, place + 1, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
 			record->header.user_frames = place + 2;
@@ -243,8 +243,8 @@ APART int put_python_piece(u32 first)
 	return 1;
 }
 
-/* The frames of a call of CPython's loop stand where the loop's own frame stood, the last one. */
-APART int put_python(u32 first)
+/* The frames of a call of an interpreter's loop stand where the loop's own frame stood, the last one. */
+APART int put_chain(u32 first)
 {
 	u32 cpu = bpf_get_smp_processor_id(), i;
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
@@ -253,8 +253,8 @@ APART int put_python(u32 first)
 	if (!record)
 		return 0;
 	before = --record->header.user_frames;
-	for (i = 0; i < SO_PYTHON_CALL_FRAMES / PIECE_PYTHON_FRAMES; i++) {
-		if (!put_python_piece(first))
+	for (i = 0; i < SO_MAX_CALL_FRAMES / PIECE_CALL_FRAMES; i++) {
+		if (!put_chain_piece(first))
 			break;
 	}
 	record->walk.runtime_frame = 0;
@@ -283,8 +283,8 @@ APART int walk_piece(u32 first)
 			put_word(record, first, place - 1, record->walk.runtime_frame);
 			put_word(record, first, place, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
 			record->header.user_frames = ++place;
-		} else if (step == SO_STEP_FRAME && record->walk.runtime && python_call_user(innermost)) {
-			put_python(first);
+		} else if (step == SO_STEP_FRAME && record->walk.runtime && chain_call_user(innermost)) {
+			put_chain(first);
 			place = record->header.user_frames;
 		}
 		if (step == SO_STEP_ROOT || step == SO_STEP_NO_TABLE)
@@ -490,9 +490,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->runtime = 0;
 		walk->runtime_frame = 0;
 		walk->tls_base = 0;
-		walk->python_frame = 0;
-		walk->python_entry = 0;
-		walk->python_begun = 0;
+		walk->chain_frame = 0;
+		walk->chain_entry = 0;
+		walk->chain = 0;
 		walk->unused_three = 0;
 		walk->unused_too = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);

@@ -97,17 +97,17 @@ static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
 
 #include "unwind.h"
 
-/* Puts the Python frames of a call of CPython's loop where the loop's own frame stands, the last one. */
-static void so_put_python(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count)
+/* Puts the frames of a call of an interpreter's loop where the loop's own frame stands, the last one. */
+static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count)
 {
 	u32 i, place = before + *count - 1;
 
-	for (i = 0; i < SO_PYTHON_CALL_FRAMES && place + 2 <= before + capacity; i++) {
-		enum so_python_step step = so_python_frame_once(walk, runtime_words);
+	for (i = 0; i < SO_MAX_CALL_FRAMES && place + 2 <= before + capacity; i++) {
+		enum so_chain_step step = so_chain_frame_once(walk, runtime_words);
 
-		if (step == SO_PYTHON_HIDDEN)
+		if (step == SO_CHAIN_HIDDEN)
 			continue;
-		if (step != SO_PYTHON_FRAME)
+		if (step != SO_CHAIN_FRAME)
 			break;
 		frames[place++] = walk->runtime_frame;
 		frames[place++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
@@ -137,8 +137,8 @@ u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, 
 			frames[before + (*count)++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
 			if (*count >= capacity)
 				break;
-		} else if (step == SO_STEP_FRAME && before + *count > 0 && so_python_call_once(walk, runtime_words, innermost)) {
-			so_put_python(walk, frames, before, capacity, count);
+		} else if (step == SO_STEP_FRAME && before + *count > 0 && so_chain_call_once(walk, runtime_words, innermost)) {
+			so_put_chain(walk, frames, before, capacity, count);
 			if (*count >= capacity)
 				break;
 		}

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use super::KnownFiles;
+use super::language::{Language, Reader, Reading};
 use super::library::{KnownFile, Library};
 use super::place::{Nameless, RuntimePlace};
-use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
-use crate::hash::FastMap;
-use crate::kernel::{RuntimeWord, so_jvm};
+use crate::frames::{Frame, FrameKind, ProgramKey};
+use crate::kernel::{RuntimeWord, so_jvm, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
 use crate::runtime::jvm::{BlobKind, JavaFrame, Jvm, Layout, Place, Walked};
-use crate::sys::guarded_for;
 
 /// `profile.frame.type` of OTLP.
-pub(super) const LANGUAGE: &str = "jvm";
+const LANGUAGE: &str = "jvm";
 /// What shows that a process has a JVM.
 const LIBJVM: &str = "libjvm.so";
 
@@ -45,30 +45,59 @@ const SYMBOLS: [&str; 24] = [
     "gHotSpotVMLongConstantEntryArrayStride",
 ];
 
-/// The file with the machine.
-pub(super) fn library(
-    key: ProgramKey,
-    table: &Table,
-    known: &mut FastMap<SourceId, Arc<KnownFile>>,
-) -> Option<(Library, Arc<KnownFile>)> {
-    let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
-    let module = table.modules(key).find(is_library)?;
-    let file = known.entry(module.id);
-    let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
-    Some((Library::of(key, module, table)?, file))
+/// `SO_RUNTIME_JVM` of bpf/abi.h.
+const KIND: u32 = 1;
+
+pub(super) struct HotSpot;
+
+impl Language for HotSpot {
+    fn name(&self) -> &'static str {
+        LANGUAGE
+    }
+
+    fn walks_copies(&self) -> bool {
+        true
+    }
+
+    fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
+        let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
+        let module = table.modules(key).find(is_library)?;
+        let file = known.entry(module.id);
+        let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
+        Some((Library::of(key, module, table)?, file))
+    }
+
+    fn reading(&self, tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Reading {
+        let (bias, path, file) = (library.bias, Arc::clone(&library.module.path), Arc::clone(file));
+        Box::new(move || {
+            let memory = ProcessMemory::for_a_layout(tgid);
+            let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
+            let layout = layout.map_err(|error| error.to_string())?;
+            let jvm = Jvm::read(&memory, layout).map_err(|error| error.to_string())?;
+            let described = described(&jvm.walked())?;
+            Ok(Arc::new(Machine { jvm, path, described }))
+        })
+    }
 }
 
-/// Reads the layout in a process. None where that takes too long.
-pub(super) fn read(tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Option<Result<(Jvm, so_jvm), String>> {
-    let (bias, file) = (library.bias, Arc::clone(file));
-    let read = move || {
-        let memory = ProcessMemory::for_a_layout(tgid);
-        let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
-        let layout = layout.map_err(|error| error.to_string())?;
-        let jvm = Jvm::read(&memory, layout).map_err(|error| error.to_string())?;
-        described(&jvm.walked()).map(|described| (jvm, described))
-    };
-    guarded_for(tgid, read)
+/// The machine of one program.
+#[derive(Debug)]
+struct Machine {
+    jvm: Jvm,
+    /// The file with it, to which its own code belongs.
+    path: Arc<str>,
+    described: so_jvm,
+}
+
+impl Reader for Machine {
+    fn describe(&self, to: &mut so_runtime) {
+        to.kinds |= KIND;
+        to.jvm = self.described;
+    }
+
+    fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
+        named(&self.jvm, &self.path, memory, place)
+    }
 }
 
 /// A VM as the kernel side wants it.
@@ -127,13 +156,7 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
 /// Bytecode offset of a detail that says that nobody knows it.
 const NO_BYTECODE: u64 = 0xffff;
 
-/// The frames of a place, leaf first. `path` is the file with the machine, to which its own code belongs.
-pub(super) fn named(
-    jvm: &Jvm,
-    path: &Arc<str>,
-    memory: &ProcessMemory,
-    place: RuntimePlace,
-) -> Result<Vec<Frame>, Nameless> {
+fn named(jvm: &Jvm, path: &Arc<str>, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
     let frames = match (place.frame, place.detail) {
         (RuntimeWord::JvmInterpreted(method), Some(detail)) => interpreted(jvm, memory, method, detail)?,
         (RuntimeWord::JvmCompiled(pc), Some(detail)) => {

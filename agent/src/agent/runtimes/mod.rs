@@ -5,6 +5,7 @@
 //! not at all. What was replaced meanwhile has no name, never another one's.
 
 mod jvm;
+mod language;
 mod library;
 mod place;
 mod python;
@@ -14,15 +15,26 @@ use std::sync::Arc;
 
 use crate::frames::{Frame, FrameKind, Frames, ProgramKey, SourceId};
 use crate::hash::FastMap;
-use crate::kernel::{RuntimeWord, so_cpython, so_jvm, so_runtime};
+use crate::kernel::{RuntimeWord, so_runtime};
 use crate::process::Table;
 use crate::runtime::ProcessMemory;
-use crate::runtime::cpython::Python;
-use crate::runtime::jvm::Jvm;
 use crate::sys::guarded_for;
+use language::{Language, Reader};
 use library::KnownFile;
 use place::Nameless;
 pub(super) use place::RuntimePlace;
+
+/// All that are known, each at the place that [`language_of`] says.
+static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython];
+const COUNT: usize = 2;
+
+/// Whose frame it is.
+fn language_of(frame: RuntimeWord) -> usize {
+    match frame {
+        RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => 0,
+        RuntimeWord::Python(_) => 1,
+    }
+}
 
 /// Places that are remembered, in each of two generations.
 const MAX_PLACES: usize = 32_768;
@@ -33,9 +45,8 @@ const MAX_ASKED_PER_SECOND: u32 = 4_000;
 const RETRY_NS: u64 = 25_000_000;
 const RETRY_PART: u64 = 8;
 const GIVE_UP_NS: u64 = 20_000_000_000;
-/// Bits of `so_runtime::kinds`: `enum so_runtime_kind` of bpf/abi.h.
-const KIND_JVM: u32 = 1;
-const KIND_PYTHON: u32 = 2;
+/// Files that are remembered, for each language.
+const MAX_FILES: usize = 8192;
 
 /// What is known of a place.
 pub(super) struct Known {
@@ -61,52 +72,48 @@ pub(super) struct RuntimeStats {
 
 /// What is known of one runtime of a program.
 #[derive(Debug)]
-enum State<T> {
+enum State {
     /// It may not have begun.
     Waiting {
         since_ns: u64,
         next_ns: u64,
     },
-    Ready(Arc<T>),
+    Ready(Arc<dyn Reader>),
     /// Its layout is not known.
     Unknown,
 }
 
-#[derive(Debug, Default)]
-struct Program {
-    jvm: Option<State<(Jvm, Arc<str>)>>,
-    python: Option<State<Python>>,
-    described: Option<Box<so_runtime>>,
+impl State {
+    /// When one that waits is to be looked at.
+    fn next_ns(&self) -> Option<u64> {
+        match self {
+            Self::Waiting { next_ns, .. } => Some(*next_ns),
+            _ => None,
+        }
+    }
 }
 
-/// When a state that waits is to be looked at.
-fn next_of<T>(state: Option<&State<T>>) -> Option<u64> {
-    match state {
-        Some(State::Waiting { next_ns, .. }) => Some(*next_ns),
-        _ => None,
-    }
+/// A program may have several runtimes.
+#[derive(Debug, Default)]
+struct Program {
+    of_languages: [Option<State>; COUNT],
+    described: Option<Box<so_runtime>>,
 }
 
 impl Program {
     fn next_ns(&self) -> Option<u64> {
-        let nexts = [next_of(self.jvm.as_ref()), next_of(self.python.as_ref())];
-        nexts.into_iter().flatten().min()
-    }
-
-    fn describe(&mut self, kind: u32, jvm: Option<so_jvm>, cpython: Option<so_cpython>) {
-        let described = self.described.get_or_insert_default();
-        described.kinds |= kind;
-        described.jvm = jvm.unwrap_or(described.jvm);
-        described.cpython = cpython.unwrap_or(described.cpython);
+        self.of_languages.iter().flatten().filter_map(State::next_ns).min()
     }
 }
+
+/// Files that have a runtime in them, or may have had.
+type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
 
 /// The runtimes of all programs, and names of their frames.
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
     programs: BTreeMap<ProgramKey, Program>,
-    /// Files that have a runtime in them, or may have had.
-    files: FastMap<SourceId, Arc<KnownFile>>,
+    files: [KnownFiles; COUNT],
     young: FastMap<(ProgramKey, RuntimePlace), Frames>,
     old: FastMap<(ProgramKey, RuntimePlace), Frames>,
     /// Each distinct frame once, as long as a place has it.
@@ -132,34 +139,28 @@ impl Runtimes {
 
     /// A program's executable memory has changed: looks whether a runtime is there.
     pub(super) fn meet(&mut self, key: ProgramKey, table: &Table, now_ns: u64) {
-        let known = self.programs.get(&key);
-        let has_jvm = known.is_some_and(|program| program.jvm.is_some());
-        let has_python = known.is_some_and(|program| program.python.is_some());
-        let is_new_jvm = !has_jvm && jvm::library(key, table, &mut self.files).is_some();
-        let is_new_python = !has_python && python::library(key, table, &mut self.files).is_some();
-        if is_new_jvm || is_new_python {
-            let program = self.programs.entry(key).or_default();
-            let (since_ns, next_ns) = (now_ns, now_ns);
-            if is_new_jvm {
-                program.jvm = Some(State::Waiting { since_ns, next_ns });
-            }
-            if is_new_python {
-                program.python = Some(State::Waiting { since_ns, next_ns });
+        for (number, language) in LANGUAGES.iter().enumerate() {
+            let known = self.programs.get(&key);
+            let is_known = known.is_some_and(|program| program.of_languages[number].is_some());
+            if !is_known && find(*language, key, table, &mut self.files[number]).is_some() {
+                let program = self.programs.entry(key).or_default();
+                let (since_ns, next_ns) = (now_ns, now_ns);
+                program.of_languages[number] = Some(State::Waiting { since_ns, next_ns });
             }
         }
-        if self
-            .programs
-            .get(&key)
-            .is_some_and(|program| program.next_ns().is_some())
-        {
+        let known = self.programs.get(&key);
+        if known.is_some_and(|program| program.next_ns().is_some()) {
             self.look(key, table, now_ns);
         }
     }
 
     /// True where the program's run-time code may be about to be known: stacks through it wait for that.
     pub(super) fn is_waiting(&self, key: ProgramKey) -> bool {
+        let waits = |(language, state): (&&dyn Language, &Option<State>)| {
+            language.walks_copies() && state.as_ref().and_then(State::next_ns).is_some()
+        };
         let program = self.programs.get(&key);
-        program.is_some_and(|program| next_of(program.jvm.as_ref()).is_some())
+        program.is_some_and(|program| LANGUAGES.iter().zip(&program.of_languages).any(waits))
     }
 
     /// When the next look at a runtime is due; none where there is none.
@@ -180,41 +181,36 @@ impl Runtimes {
         let Some(tgid) = table.proc_id(key) else {
             return self.programs.remove(&key).is_some();
         };
+        let Some(program) = self.programs.get_mut(&key) else {
+            return false;
+        };
         let mut has_changed = false;
-        if let Some(program) = self.programs.get_mut(&key)
-            && let Some((waited_ns, state)) = waits(&mut program.jvm, now_ns)
-            && let Some((library, file)) = jvm::library(key, table, &mut self.files)
-        {
-            let path = Arc::clone(&library.module.path);
-            match settle(jvm::read(tgid, &library, &file), waited_ns, &mut self.stats, tgid) {
-                Some(Ok((jvm, described))) => {
-                    *state = State::Ready(Arc::new((jvm, path)));
-                    program.describe(KIND_JVM, Some(described), None);
-                    has_changed = true;
+        for (number, language) in LANGUAGES.iter().enumerate() {
+            let Some(State::Waiting { since_ns, next_ns }) = &mut program.of_languages[number] else {
+                continue;
+            };
+            let waited_ns = now_ns.saturating_sub(*since_ns);
+            *next_ns = now_ns + RETRY_NS.max(waited_ns / RETRY_PART);
+            let found = find(*language, key, table, &mut self.files[number]);
+            let read = found.and_then(|(library, file)| guarded_for(tgid, language.reading(tgid, &library, &file)));
+            let state = match read {
+                Some(Ok(reader)) => {
+                    reader.describe(program.described.get_or_insert_default());
+                    State::Ready(reader)
                 }
-                Some(Err(())) => {
-                    *state = State::Unknown;
-                    has_changed = true;
+                Some(Err(reason)) if waited_ns >= GIVE_UP_NS => {
+                    tracing::warn!(
+                        reason,
+                        tgid,
+                        "cannot read a language's runtime: its frames have no names"
+                    );
+                    self.stats.unknown += 1;
+                    State::Unknown
                 }
-                None => {}
-            }
-        }
-        if let Some(program) = self.programs.get_mut(&key)
-            && let Some((waited_ns, state)) = waits(&mut program.python, now_ns)
-            && let Some((library, file)) = python::library(key, table, &mut self.files)
-        {
-            match settle(python::read(tgid, &library, &file), waited_ns, &mut self.stats, tgid) {
-                Some(Ok((python, described))) => {
-                    *state = State::Ready(Arc::new(python));
-                    program.describe(KIND_PYTHON, None, Some(described));
-                    has_changed = true;
-                }
-                Some(Err(())) => {
-                    *state = State::Unknown;
-                    has_changed = true;
-                }
-                None => {}
-            }
+                _ => continue,
+            };
+            program.of_languages[number] = Some(state);
+            has_changed = true;
         }
         has_changed
     }
@@ -262,32 +258,20 @@ impl Runtimes {
     /// Whom to ask, and what.
     fn asking(&self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>) -> Option<(u32, Asked)> {
         let (program, tgid) = (self.programs.get(&key)?, tgid?);
-        let asked: Asked = match place.frame {
-            RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => {
-                let Some(State::Ready(jvm)) = &program.jvm else {
-                    return None;
-                };
-                let jvm = Arc::clone(jvm);
-                Box::new(move || jvm::named(&jvm.0, &jvm.1, &ProcessMemory::for_a_frame(tgid), place))
-            }
-            RuntimeWord::Python(code) => {
-                let Some(State::Ready(python)) = &program.python else {
-                    return None;
-                };
-                let (python, detail) = (Arc::clone(python), place.detail?);
-                Box::new(move || python::named(&python, &ProcessMemory::for_a_frame(tgid), code, detail))
-            }
+        let Some(State::Ready(reader)) = &program.of_languages[language_of(place.frame)] else {
+            return None;
         };
-        Some((tgid, asked))
+        let reader = Arc::clone(reader);
+        Some((
+            tgid,
+            Box::new(move || reader.named(&ProcessMemory::for_a_frame(tgid), place)),
+        ))
     }
 
     fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> Known {
-        let language = match place.frame {
-            RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => jvm::LANGUAGE,
-            RuntimeWord::Python(_) => python::LANGUAGE,
-        };
+        let language = LANGUAGES[language_of(place.frame)];
         let frame = self.intern(Frame {
-            kind: FrameKind::Interpreted(language),
+            kind: FrameKind::Interpreted(language.name()),
             ..Frame::unknown()
         });
         Known {
@@ -326,37 +310,17 @@ impl Runtimes {
 /// What is asked of a process, on another thread.
 type Asked = Box<dyn FnOnce() -> Result<Vec<Frame>, Nameless> + Send>;
 
-/// A state that waits, and how long it has: it is looked at now, and again later.
-fn waits<T>(state: &mut Option<State<T>>, now_ns: u64) -> Option<(u64, &mut State<T>)> {
-    let state = state.as_mut()?;
-    let State::Waiting { since_ns, next_ns } = state else {
-        return None;
-    };
-    let waited_ns = now_ns.saturating_sub(*since_ns);
-    *next_ns = now_ns + RETRY_NS.max(waited_ns / RETRY_PART);
-    Some((waited_ns, state))
-}
-
-/// What a look has brought: nothing yet, a runtime, or one that is not known.
-fn settle<T>(
-    read: Option<Result<T, String>>,
-    waited_ns: u64,
-    stats: &mut RuntimeStats,
-    tgid: u32,
-) -> Option<Result<T, ()>> {
-    match read? {
-        Ok(read) => Some(Ok(read)),
-        Err(reason) if waited_ns >= GIVE_UP_NS => {
-            tracing::warn!(
-                reason,
-                tgid,
-                "cannot read a language's runtime: its frames have no names"
-            );
-            stats.unknown += 1;
-            Some(Err(()))
-        }
-        Err(_) => None,
+/// A language's runtime, of a program's files; the number of those that are remembered has a limit.
+fn find(
+    language: &dyn Language,
+    key: ProgramKey,
+    table: &Table,
+    files: &mut KnownFiles,
+) -> Option<(library::Library, Arc<KnownFile>)> {
+    if files.len() >= MAX_FILES {
+        files.clear();
     }
+    language.find(key, table, files)
 }
 
 fn known(frames: Frames) -> Known {

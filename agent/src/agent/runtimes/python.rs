@@ -2,75 +2,87 @@
 
 use std::sync::Arc;
 
+use super::KnownFiles;
+use super::language::{Language, Reader, Reading};
 use super::library::{KnownFile, Library};
-use super::place::Nameless;
-use crate::frames::{Frame, FrameKind, ProgramKey, SourceId};
-use crate::hash::FastMap;
-use crate::kernel::so_cpython;
+use super::place::{Nameless, RuntimePlace};
+use crate::frames::{Frame, FrameKind, ProgramKey};
+use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
 use crate::runtime::cpython::{FrameForm, Layout, Python, SYMBOLS, Walked};
-use crate::sys::guarded_for;
 
 /// `profile.frame.type` of OTLP.
-pub(super) const LANGUAGE: &str = "cpython";
+const LANGUAGE: &str = "cpython";
 /// What a file has that has the interpreter.
 const RUNTIME: &str = "_PyRuntime";
 /// What the names of its extensions contain, which a program maps that has the interpreter in itself.
 const EXTENSION: &str = ".cpython-";
-/// Files that are remembered.
-const MAX_FILES: usize = 8192;
 /// Instead of the offset of an entry's frame: `SO_PYTHON_NO_ENTRY` of bpf/cpython.h.
 const NO_ENTRY: u16 = 0xffff;
 const INSTRUCTION_BITS: u32 = 20;
 
-/// The file with the interpreter, of those of a program that may have it: libpython, python itself, and where its
-/// extensions are mapped, the program.
-pub(super) fn library(
-    key: ProgramKey,
-    table: &Table,
-    known: &mut FastMap<SourceId, Arc<KnownFile>>,
-) -> Option<(Library, Arc<KnownFile>)> {
-    let is_extended = table
-        .modules(key)
-        .any(|module| Library::base_name(module).contains(EXTENSION));
-    let may_have = |module: &&Arc<Module>| {
-        let name = Library::base_name(module);
-        module.is_open()
-            && !name.contains(EXTENSION)
-            && (name.contains("python") || is_extended && !name.contains(".so"))
-    };
-    let candidates: Vec<&Arc<Module>> = table.modules(key).filter(may_have).collect();
-    for module in candidates {
-        if known.len() >= MAX_FILES {
-            known.clear();
-        }
-        let file = known.entry(module.id);
-        let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
-        if file.address_of(RUNTIME, 0).is_some() {
-            return Some((Library::of(key, module, table)?, file));
-        }
+/// `SO_RUNTIME_CPYTHON` of bpf/abi.h.
+const KIND: u32 = 2;
+
+pub(super) struct CPython;
+
+impl Language for CPython {
+    fn name(&self) -> &'static str {
+        LANGUAGE
     }
-    None
+
+    /// Its frames come from a chain that has gone on by then.
+    fn walks_copies(&self) -> bool {
+        false
+    }
+
+    /// libpython, python itself, and where its extensions are mapped, the program.
+    fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
+        let is_extended = table
+            .modules(key)
+            .any(|module| Library::base_name(module).contains(EXTENSION));
+        let may_have = |module: &&Arc<Module>| {
+            let name = Library::base_name(module);
+            module.is_open()
+                && !name.contains(EXTENSION)
+                && (name.contains("python") || is_extended && !name.contains(".so"))
+        };
+        for module in table.modules(key).filter(may_have) {
+            let file = known.entry(module.id);
+            let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
+            if file.address_of(RUNTIME, 0).is_some() {
+                return Some((Library::of(key, module, table)?, file));
+            }
+        }
+        None
+    }
+
+    fn reading(&self, tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Reading {
+        let (module, bias, file) = (Arc::clone(&library.module), library.bias, Arc::clone(file));
+        Box::new(move || {
+            let memory = ProcessMemory::for_a_layout(tgid);
+            let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
+            let layout = layout.map_err(|error| error.to_string())?;
+            let limits = |address: u64| file.limits(&module, address, bias);
+            let python = Python::read(&memory, layout, &limits).map_err(|error| error.to_string())?;
+            Ok(Arc::new(python))
+        })
+    }
 }
 
-/// Reads the layout in a process. None where that takes too long.
-pub(super) fn read(
-    tgid: u32,
-    library: &Library,
-    file: &Arc<KnownFile>,
-) -> Option<Result<(Python, so_cpython), String>> {
-    let (module, bias, file) = (Arc::clone(&library.module), library.bias, Arc::clone(file));
-    let read = move || {
-        let memory = ProcessMemory::for_a_layout(tgid);
-        let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
-        let layout = layout.map_err(|error| error.to_string())?;
-        let limits = |address: u64| file.limits(&module, address, bias);
-        let python = Python::read(&memory, layout, &limits).map_err(|error| error.to_string())?;
-        let described = described(&python.walked());
-        Ok((python, described))
-    };
-    guarded_for(tgid, read)
+impl Reader for Python {
+    fn describe(&self, to: &mut so_runtime) {
+        to.kinds |= KIND;
+        to.cpython = described(&self.walked());
+    }
+
+    fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
+        match (place.frame, place.detail) {
+            (RuntimeWord::Python(code), Some(detail)) => named(self, memory, code, detail),
+            _ => Err(Nameless::Unreadable),
+        }
+    }
 }
 
 fn described(walked: &Walked) -> so_cpython {
@@ -112,7 +124,7 @@ fn described(walked: &Walked) -> so_cpython {
 }
 
 /// The frame of a code object: its file is its module.
-pub(super) fn named(python: &Python, memory: &ProcessMemory, code: u64, detail: u64) -> Result<Vec<Frame>, Nameless> {
+fn named(python: &Python, memory: &ProcessMemory, code: u64, detail: u64) -> Result<Vec<Frame>, Nameless> {
     let instruction = (detail & ((1 << INSTRUCTION_BITS) - 1)) as u32;
     let frame = python.frame(memory, code, instruction, detail >> INSTRUCTION_BITS)?;
     let file: Arc<str> = frame.file.into();

@@ -1,0 +1,39 @@
+//! What a language's runtime is to the agent: one file beside this one makes it of a room of `crate::runtime`.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::KnownFiles;
+use super::library::{KnownFile, Library};
+use super::place::{Nameless, RuntimePlace};
+use crate::frames::{Frame, ProgramKey};
+use crate::kernel::so_runtime;
+use crate::process::Table;
+use crate::runtime::ProcessMemory;
+
+/// A language whose frames are known.
+pub(super) trait Language: Sync {
+    /// `profile.frame.type` of OTLP.
+    fn name(&self) -> &'static str;
+
+    /// Stacks that were copied are walked by it too, and wait until it is known.
+    fn walks_copies(&self) -> bool;
+
+    /// The file with the runtime, of those of a program. Files that were read are remembered in `known`.
+    fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)>;
+
+    /// What reads the layout in a process, on a thread that can be left behind: a failure may be gone a moment later.
+    fn reading(&self, tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Reading;
+}
+
+/// What reads a layout.
+pub(super) type Reading = Box<dyn FnOnce() -> Result<Arc<dyn Reader>, String> + Send>;
+
+/// The runtime of one program, of which the layout is known.
+pub(super) trait Reader: Send + Sync + Debug {
+    /// Tells the kernel side what it walks by.
+    fn describe(&self, to: &mut so_runtime);
+
+    /// The frames of a place, leaf first, of which there is at least one.
+    fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless>;
+}
