@@ -155,6 +155,7 @@ struct so_process {
 enum so_runtime_kind {
 	SO_RUNTIME_JVM = 1,
 	SO_RUNTIME_CPYTHON = 2,
+	SO_RUNTIME_PHP = 16,
 };
 
 /* A heap of code of HotSpot. */
@@ -261,12 +262,50 @@ struct so_cpython {
 	u8 unused[6];
 };
 
+/* Of PHP. */
+enum so_php_limits {
+	/* Ranges of the interpreter loop's code (the function, and its part for what is rare) and of code that is made. */
+	SO_PHP_LOOPS = 2,
+	SO_PHP_MADE = 2,
+	/* Functions that C calls PHP by: a callback, and where a generator goes on. */
+	SO_PHP_CALLERS = 2,
+	/* Words of a frame, of a function's begin, and of what a function of PHP code has behind that. */
+	SO_PHP_FRAME_WORDS = 7,
+	SO_PHP_FUNCTION_WORDS = 3,
+	SO_PHP_CODE_WORDS = 24,
+};
+
+/* Of one process with PHP. Offsets are bytes from the structure's begin. */
+struct so_php {
+	u64 current;		/* address of the pointer to the innermost frame */
+	u64 fiber;		/* address of the pointer to the fiber that runs; 0 without fibers */
+	u64 exception_code;	/* the instructions that stand for the present one while an exception is handled */
+	u64 exception_at;	/* address of the pointer to the one that threw it */
+	u64 loop_begin[SO_PHP_LOOPS];
+	u64 loop_bytes[SO_PHP_LOOPS];
+	u64 made_begin[SO_PHP_MADE];
+	u64 made_bytes[SO_PHP_MADE];
+	u64 caller_begin[SO_PHP_CALLERS];
+	u64 caller_bytes[SO_PHP_CALLERS];
+	u64 loop_inside;	/* a place of the loop where its frame is whole */
+	/* zend_op_array */
+	u16 code;		/* address of its instructions */
+	u16 code_count;
+	u16 file;
+	u16 lines;		/* its first and its last one, four bytes each */
+	/* zend_fiber_context */
+	u16 fiber_stack;
+	u16 fiber_caller;
+	u32 unused;
+};
+
 /* A process may have several. */
 struct so_runtime {
 	u32 kinds;		/* of enum so_runtime_kind */
 	u32 unused;
 	struct so_jvm jvm;
 	struct so_cpython cpython;
+	struct so_php php;
 };
 
 /* One cache line holds four. Empty slots are zero, which no tag and rule give. */
@@ -311,7 +350,15 @@ struct so_walk {
 	u64 chain_frame;
 	u64 chain_entry;
 	u32 chain;
-	u32 unused_three;
+	u32 chain_called;	/* before the chain began, C code was met that calls the interpreter */
+	/* Of PHP: the function of the frame before, its hash, its instructions and their bytes; the fiber that is walked. */
+	u64 php_function;
+	u64 php_hash;
+	u64 php_code;
+	u64 php_code_bytes;
+	u64 php_fiber;
+	/* The rule of the loop, for made code that runs in its frame. */
+	u64 php_rule;
 	u32 runtime;		/* as in so_process */
 	u32 unused_too;
 };
@@ -343,6 +390,8 @@ enum so_step {
 	 * else there.
 	 */
 	SO_STEP_PERHAPS_ROOT = 7,
+	/* Made code runs in the frame of its interpreter's loop, whose rule holds. */
+	SO_STEP_AS_LOOP = 8,
 };
 
 /* In user addresses of a sample: the frame was interrupted there (by a signal), it is no return address. */
@@ -366,6 +415,11 @@ enum so_frame_word {
 	 * above them a hash of what the object begins with.
 	 */
 	SO_FRAME_PYTHON = 3,
+	/*
+	 * A function of PHP; the detail is the number of the instruction (20 bits, all ones: none), one bit that says
+	 * whether the program began with it, and above them a hash of what it is called.
+	 */
+	SO_FRAME_PHP = 6,
 	SO_FRAME_DETAIL = 7,
 };
 #define SO_FRAME_WORD(kind, value) ((u64)(kind) << SO_FRAME_SHIFT | ((value) & ((1ULL << SO_FRAME_SHIFT) - 1)))

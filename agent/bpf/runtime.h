@@ -25,6 +25,7 @@ enum so_chain_step {
 
 #include "jvm.h"
 #include "cpython.h"
+#include "php.h"
 
 /* From a frame of code that no table describes. There is room for SO_SCAN_WORDS words. */
 SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
@@ -34,10 +35,13 @@ SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
 
 	if (runtime && runtime->kinds & SO_RUNTIME_JVM)
 		return so_step_jvm(walk, &runtime->jvm, words);
+	if (runtime && runtime->kinds & SO_RUNTIME_PHP)
+		return so_step_php(walk, &runtime->php, words);
 #else
 	(void)words;
 	(void)so_runtime_at;
 	(void)so_step_jvm;
+	(void)so_step_php;
 #endif
 	return so_step_frame_pointer(walk, 0);
 }
@@ -54,6 +58,8 @@ SO_INLINE u32 so_loop_at(const struct so_runtime *runtime, u64 pc)
 {
 	if (runtime->kinds & SO_RUNTIME_CPYTHON && so_is_python_loop(&runtime->cpython, pc))
 		return SO_RUNTIME_CPYTHON;
+	if (runtime->kinds & SO_RUNTIME_PHP && so_is_php_loop(&runtime->php, pc))
+		return SO_RUNTIME_PHP;
 	return 0;
 }
 
@@ -65,22 +71,32 @@ SO_INLINE u32 so_loop_at(const struct so_runtime *runtime, u64 pc)
 SO_INLINE u32 so_chain_call_once(struct so_walk *walk, u64 *words, int innermost)
 {
 	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
-	u32 kind = runtime ? so_loop_at(runtime, innermost ? walk->before_pc : walk->before_pc - 1) : 0;
+	u64 pc = innermost ? walk->before_pc : walk->before_pc - 1;
+	u32 kind = runtime ? so_loop_at(runtime, pc) : 0;
 
-	if (!kind)
+	if (!kind) {
+		if (!walk->chain && runtime && runtime->kinds & SO_RUNTIME_PHP && so_is_php_caller(&runtime->php, pc))
+			walk->chain_called = 1;
 		return 0;
+	}
 	if (walk->chain)
 		return walk->chain == kind;
 	walk->chain = kind;
+	if (kind == SO_RUNTIME_PHP)
+		return so_php_begin(walk, &runtime->php, words, innermost) == SO_CHAIN_FRAME;
 	return so_python_begin(walk, &runtime->cpython, words, innermost) == SO_CHAIN_FRAME;
 }
 
 /* The next frame of that call, as the two words that stand for it. */
 SO_INLINE enum so_chain_step so_chain_frame_once(struct so_walk *walk, u64 *words)
 {
-	const struct so_cpython *py = so_cpython_of(walk);
+	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
 
-	return py ? so_python_next(walk, py, words, &walk->runtime_frame, &walk->runtime_detail) : SO_CHAIN_DONE;
+	if (!runtime)
+		return SO_CHAIN_DONE;
+	if (walk->chain == SO_RUNTIME_PHP)
+		return so_php_next(walk, &runtime->php, words);
+	return so_python_next(walk, &runtime->cpython, words, &walk->runtime_frame, &walk->runtime_detail);
 }
 
 #endif

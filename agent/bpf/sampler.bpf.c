@@ -493,7 +493,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->chain_frame = 0;
 		walk->chain_entry = 0;
 		walk->chain = 0;
-		walk->unused_three = 0;
+		walk->chain_called = 0;
+		walk->php_function = 0;
+		walk->php_fiber = 0;
 		walk->unused_too = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);
 		if (process && process->exec_id == record->header.exec_id &&

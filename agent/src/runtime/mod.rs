@@ -7,6 +7,7 @@
 pub mod cpython;
 pub mod jvm;
 mod memory;
+pub mod php;
 pub(crate) mod reading;
 
 pub use memory::{PagedMemory, ProcessMemory};

@@ -7,6 +7,7 @@
 mod jvm;
 mod language;
 mod library;
+mod php;
 mod place;
 mod python;
 
@@ -25,14 +26,15 @@ use place::Nameless;
 pub(super) use place::RuntimePlace;
 
 /// All that are known, each at the place that [`language_of`] says.
-static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython];
-const COUNT: usize = 2;
+static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend];
+const COUNT: usize = 3;
 
 /// Whose frame it is.
 fn language_of(frame: RuntimeWord) -> usize {
     match frame {
         RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => 0,
         RuntimeWord::Python(_) => 1,
+        RuntimeWord::Php(_) => 2,
     }
 }
 
@@ -147,10 +149,32 @@ impl Runtimes {
                 let (since_ns, next_ns) = (now_ns, now_ns);
                 program.of_languages[number] = Some(State::Waiting { since_ns, next_ns });
             }
+            self.renew(*language, number, key, table);
         }
         let known = self.programs.get(&key);
         if known.is_some_and(|program| program.next_ns().is_some()) {
             self.look(key, table, now_ns);
+        }
+    }
+
+    /// Reads a runtime again that has made code since; what is known of it holds meanwhile, and where that fails.
+    fn renew(&mut self, language: &dyn Language, number: usize, key: ProgramKey, table: &Table) {
+        let Some(program) = self.programs.get_mut(&key) else {
+            return;
+        };
+        let Some(State::Ready(reader)) = &program.of_languages[number] else {
+            return;
+        };
+        let made = table.code_ranges(key).filter(|range| table.is_made(key, range.source));
+        let made: Vec<_> = made.map(|range| range.start..range.end).collect();
+        if !reader.lacks(&made) {
+            return;
+        }
+        let found = find(language, key, table, &mut self.files[number]).zip(table.proc_id(key));
+        let read = found.and_then(|((library, file), tgid)| guarded_for(tgid, language.reading(tgid, &library, &file)));
+        if let Some(Ok(reader)) = read {
+            reader.describe(program.described.get_or_insert_default());
+            program.of_languages[number] = Some(State::Ready(reader));
         }
     }
 

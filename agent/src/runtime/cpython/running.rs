@@ -42,7 +42,7 @@ pub enum NotReady {
 
 /// Compilers put what is rare, or what they take for it, far behind a function: its part with no name of its own. Where
 /// the function jumps into the middle of another one, that is it.
-fn rare_part(
+pub(in crate::runtime) fn rare_part(
     memory: &dyn ReadMemory,
     main: &Range<u64>,
     limits: &dyn Fn(u64) -> Option<Range<u64>>,
