@@ -32,7 +32,7 @@
 #define SO_PHP_CLASS_NAME 8
 #define SO_PHP_TEXT_HASH 8
 /* Words that made code may keep below the loop's frame. */
-#define SO_PHP_KEPT_WORDS 24
+#define SO_PHP_KEPT_WORDS 32
 /* What jump_fcontext leaves on a stack that waits: rbx, rbp, the return address and its end, in words. */
 #define SO_PHP_WAITING_WORDS 9
 #define SO_PHP_WAITING_RBX 6
@@ -92,12 +92,24 @@ SO_INLINE int so_php_leave_fiber(struct so_walk *walk, const struct so_php *php,
 	return 1;
 }
 
+SO_INLINE int so_is_php_call(u64 word)
+{
+	return so_is_user_address(word) && so_is_behind_call(word) == SO_CALL_YES;
+}
+
+SO_INLINE u64 so_php_stack_word(u64 address)
+{
+	u64 word = 0;
+
+	return so_read_user(&word, sizeof(word), address) ? 0 : word;
+}
+
 /* From code that no table describes. */
 SO_INLINE enum so_step so_step_php(struct so_walk *walk, const struct so_php *php, u64 *words)
 {
 	u64 rule = SO_RULE_UNKNOWN, at;
 	s64 offset;
-	u32 i;
+	u32 i, is_fp;
 
 	if (!so_is_php_made(php, walk->innermost ? walk->pc : walk->pc - 1)) {
 		if (!walk->innermost && so_php_leave_fiber(walk, php, words))
@@ -108,19 +120,28 @@ SO_INLINE enum so_step so_step_php(struct so_walk *walk, const struct so_php *ph
 		return SO_STEP_NO_TABLE;
 	offset = (s64)(rule << 32) >> 40;
 	walk->php_rule = rule;
-	if ((rule & 15) == SO_CFA_FP)
+	is_fp = (rule & 15) == SO_CFA_FP;
+	if (is_fp && walk->fp >= walk->sp && so_is_php_call(so_php_stack_word(walk->fp + offset - sizeof(u64))))
 		return SO_STEP_AS_LOOP;
-	if ((rule & 15) != SO_CFA_SP)
+	if (!is_fp && (rule & 15) != SO_CFA_SP)
 		return so_step_frame_pointer(walk, 0);
-	/* The loop's return address is the first one that a call stands before, from where it is if nothing was kept. */
-	at = walk->sp + offset - sizeof(u64);
+	/*
+	 * The loop's return address is the first one that a call stands before, from where it is if nothing was kept. Where
+	 * its frame has a frame pointer, made code may keep something else in that: what was saved of the caller's is below.
+	 */
+	at = is_fp ? walk->sp : walk->sp + offset - sizeof(u64);
 	if (so_read_user(words, SO_PHP_KEPT_WORDS * sizeof(u64), at))
 		return SO_STEP_BROKEN;
 	for (i = 0; i < SO_PHP_KEPT_WORDS; i++) {
-		if (so_is_user_address(words[i]) && so_is_behind_call(words[i]) == SO_CALL_YES) {
+		if (!so_is_php_call(words[i]))
+			continue;
+		if (!is_fp)
 			walk->sp += i * sizeof(u64);
-			return SO_STEP_AS_LOOP;
-		}
+		else if (i > 0 && words[i - 1] > at)
+			walk->fp = at + (i + 1) * sizeof(u64) - offset;
+		else
+			continue;
+		return SO_STEP_AS_LOOP;
 	}
 	return SO_STEP_BROKEN;
 }

@@ -37,9 +37,7 @@ impl Language for Zend {
 
     /// php, php-fpm, libphp of a web server, and where OPcache is mapped, the program.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
-        let is_extended = table
-            .modules(key)
-            .any(|module| Library::base_name(module) == EXTENSION);
+        let is_extended = table.modules(key).any(|module| Library::base_name(module) == EXTENSION);
         let may_have = |module: &&Arc<Module>| {
             let name = Library::base_name(module);
             module.is_open() && (name.contains("php") || is_extended && !name.contains(".so"))

@@ -222,7 +222,13 @@ impl Php {
                 Box::default()
             } else {
                 let code = part(&seen.bytes, offsets.code, 8);
-                lines(memory, code, part(&seen.bytes, offsets.code_count, 4), first_line, last_line)
+                lines(
+                    memory,
+                    code,
+                    part(&seen.bytes, offsets.code_count, 4),
+                    first_line,
+                    last_line,
+                )
             },
         }
     }

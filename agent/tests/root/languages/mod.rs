@@ -6,6 +6,7 @@
 mod java;
 mod php;
 mod python;
+mod requests;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
