@@ -19,9 +19,9 @@ enum so_limits {
 	 * the last ones up to the root. A walk goes on beyond that, so that its root is known, up to the higher
 	 * limit.
 	 */
-	SO_MAX_USER_FRAMES = 512,
-	SO_LEAF_FRAMES = 384,
-	SO_ROOT_FRAMES = 128,
+	SO_MAX_USER_FRAMES = 1024,
+	SO_LEAF_FRAMES = 768,
+	SO_ROOT_FRAMES = 256,
 	SO_MAX_WALKED_FRAMES = 8192,
 	SO_COMM_LENGTH = 16,
 	/* Tables lie in slabs of 1 MiB. A place in them is one number: slab << SO_SLAB_BITS | word in the slab. */

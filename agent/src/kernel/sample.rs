@@ -5,9 +5,9 @@ use crate::frames::ProgramKey;
 
 /// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
 /// the middle is left out.
-pub const MAX_USER_FRAMES: usize = 512;
+pub const MAX_USER_FRAMES: usize = 1024;
 /// Of these, the frames on the leaf's side; the rest are on the root's.
-pub const LEAF_FRAMES: usize = 384;
+pub const LEAF_FRAMES: usize = 768;
 /// Frames that are walked, `SO_MAX_WALKED_FRAMES` of bpf/abi.h.
 pub const MAX_WALKED_FRAMES: usize = 8192;
 /// In user addresses: code was interrupted there by a signal, it is no return address.

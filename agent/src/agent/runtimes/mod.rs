@@ -47,6 +47,9 @@ const MAX_ASKED_PER_SECOND: u32 = 4_000;
 const RETRY_NS: u64 = 25_000_000;
 const RETRY_PART: u64 = 8;
 const GIVE_UP_NS: u64 = 20_000_000_000;
+/// Reasons for unknown layouts that are told apart, and how many bytes of one are told: the server's bound of a name.
+const MAX_REASONS: usize = 4;
+const MAX_REASON_BYTES: usize = 47;
 /// Files that are remembered, for each language.
 const MAX_FILES: usize = 8192;
 
@@ -122,11 +125,18 @@ pub(super) struct Runtimes {
     interned: FastMap<Arc<Frame>, ()>,
     asked_in_second: (u64, u32),
     stats: RuntimeStats,
+    /// Programs whose runtime has a layout that is not known, by what is wrong with it.
+    unknown: BTreeMap<Box<str>, u64>,
 }
 
 impl Runtimes {
     pub(super) fn stats(&self) -> RuntimeStats {
         self.stats
+    }
+
+    /// Programs whose runtime has a layout that is not known, by what is wrong with it.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.unknown.iter().map(|(reason, count)| (&**reason, *count))
     }
 
     /// By what the kernel side walks a program's own code.
@@ -229,6 +239,7 @@ impl Runtimes {
                         "cannot read a language's runtime: its frames have no names"
                     );
                     self.stats.unknown += 1;
+                    count_reason(&mut self.unknown, &reason);
                     State::Unknown
                 }
                 _ => continue,
@@ -334,6 +345,16 @@ impl Runtimes {
 /// What is asked of a process, on another thread.
 type Asked = Box<dyn FnOnce() -> Result<Vec<Frame>, Nameless> + Send>;
 
+/// Counts a reason, without what is of one process alone.
+fn count_reason(counts: &mut BTreeMap<Box<str>, u64>, reason: &str) {
+    let lasting = reason.split(" at 0x").next().unwrap_or(reason);
+    let lasting = &lasting[..lasting.floor_char_boundary(MAX_REASON_BYTES)];
+    let is_room = counts.len() < MAX_REASONS || counts.contains_key(lasting);
+    *counts
+        .entry(if is_room { lasting } else { "other" }.into())
+        .or_default() += 1;
+}
+
 /// A language's runtime, of a program's files; the number of those that are remembered has a limit.
 fn find(
     language: &dyn Language,
@@ -352,5 +373,36 @@ fn known(frames: Frames) -> Known {
         is_gap: frames.iter().any(|frame| frame.kind == FrameKind::Unknown),
         frames,
         is_final: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_few_and_of_no_single_process() {
+        let mut counts = BTreeMap::new();
+        for reason in [
+            "Python 3.16: unknown layout".to_owned(),
+            "Python 3.16: unknown layout".to_owned(),
+            "a thread at 0x7f00 makes no sense".to_owned(),
+            "a thread at 0x7f08 makes no sense".to_owned(),
+            "é".repeat(40),
+            "fourth".to_owned(),
+            "fifth".to_owned(),
+            "sixth".to_owned(),
+        ] {
+            count_reason(&mut counts, &reason);
+        }
+        let long = "é".repeat(MAX_REASON_BYTES / 2);
+        let expected = [
+            ("Python 3.16: unknown layout", 2),
+            ("a thread", 2),
+            ("fourth", 1),
+            ("other", 2),
+            (long.as_str(), 1),
+        ];
+        assert_eq!(counts, expected.map(|(reason, count)| (reason.into(), count)).into());
     }
 }
