@@ -59,11 +59,14 @@ impl fmt::Display for Version {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LayoutError {
     /// Not PHP, or a build that exports nothing.
-    #[error("no symbol {name}: not PHP, one with threads, or one that exports nothing")]
+    #[error("no symbol {name}: not PHP, or one that exports nothing")]
     NoSymbol {
         /// The symbol that lacks.
         name: &'static str,
     },
+    /// A build that keeps its state for each thread exports none that is of all.
+    #[error("PHP with threads (ZTS): unknown layout")]
+    Threads,
     /// It is setting itself up; another try may go well.
     #[error("PHP has not set itself up yet")]
     NoModules,
@@ -74,7 +77,7 @@ pub enum LayoutError {
         api: u64,
     },
     /// A build that keeps its state for each thread, or one for debugging.
-    #[error("{version}: unknown layout of builds with threads or for debugging")]
+    #[error("{version}: a build with threads or for debugging")]
     Unusual {
         /// Which one.
         version: Version,
@@ -178,7 +181,7 @@ impl Layout {
     pub fn read(memory: &dyn ReadMemory, symbol: &dyn Fn(&str) -> Option<u64>) -> Result<Self, LayoutError> {
         let address = |name| symbol(name).ok_or(LayoutError::NoSymbol { name });
         let loops = [Some(address("execute_ex")?), symbol("execute_ex.cold")];
-        let globals = address("executor_globals")?;
+        let globals = symbol("executor_globals").ok_or(LayoutError::Threads)?;
         let (version, offsets) = version(memory, address("module_registry")?)?;
         let layout = Self {
             version,

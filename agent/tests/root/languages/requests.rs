@@ -88,7 +88,9 @@ fn functions_of_one_request_never_have_the_names_of_another_ones() {
     let recorded = recording.stop();
     let (mut of, mut named, mut all) = ([0, 0], 0, 0);
     for seen in recorded.of_tgid(server.id()) {
-        let frames = seen.frames().filter(|frame| frame.kind == FrameKind::Interpreted("php"));
+        let frames = seen
+            .frames()
+            .filter(|frame| frame.kind == FrameKind::Interpreted("php"));
         let frames: Vec<_> = frames.collect();
         all += frames.len();
         named += frames.iter().filter(|frame| frame.function.is_some()).count();
