@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { baselineOf, historyOf } from "../compare/baseline.ts";
+import { baselineOf } from "../compare/baseline.ts";
 import { courseStack } from "../fixtures.ts";
+import { historyOf } from "../time/windows.ts";
 import { changePoints, largestChange, lifetimeOf } from "./changePoints.ts";
 
 /** A level with a scatter of a tenth, the same each time. */

@@ -13,7 +13,7 @@ import { tableMatcher } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow } from "../../state/screen/selection.ts";
 import { amount, counted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { showValueMenu } from "../chart/ValueMenu.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 

@@ -8,7 +8,7 @@ import { amountHead, amountText, rateText } from "../../logic/text/unit.ts";
 import { page } from "../../state/address/page.ts";
 import { besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { showValueMenu } from "../chart/ValueMenu.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 

@@ -16,7 +16,7 @@ import { MOST_SPENT, SPENT_LABELS, type SpentLabel, spent, spentBefore } from ".
 import { tree } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { ValueDots, valueHandlers } from "../chart/ValueMenu.tsx";
+import { ValueDots, valueHandlers } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
 
 const NAME_ROOM = 48;
