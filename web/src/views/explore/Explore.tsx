@@ -4,7 +4,8 @@ import { measureOf } from "../../logic/graph/measure.ts";
 import { lengthOf } from "../../logic/time/windows.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { exploreSeries, flamegraph, ranking } from "../../state/answers/explore.ts";
-import { exploreStack } from "../../state/answers/lists.ts";
+import { changedMost } from "../../state/answers/judged.ts";
+import { exploreStack, lists } from "../../state/answers/lists.ts";
 import { labels } from "../../state/answers/server.ts";
 import { awaiting } from "../../state/live.ts";
 import { range } from "../../state/question/question.ts";
@@ -98,12 +99,17 @@ export function ExploreProfile() {
     return <Missing error={error} loading={loading} kind="graph" />;
   }
   // What could not be asked again may have samples meanwhile.
-  if (answer.samples === 0) return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
+  if (answer.samples === 0) {
+    // That nothing was found is said of what was asked alone.
+    if (flamegraph.stale.value) return <Missing error={null} loading={true} kind="graph" />;
+    return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
+  }
   const shown = tree.value.tree;
   const measure = measureOf(page.value.query || "all samples", answer);
   const tabs: Tab[] = [
     {
       id: "functions",
+      isStale: () => (rank === "function" ? flamegraph : ranking).stale.value,
       title: rank === "function" ? "Functions" : `By ${rank}`,
       content: () =>
         shown !== null &&
@@ -119,17 +125,26 @@ export function ExploreProfile() {
           <RankTable answer={ranking.data.value} choice={<RankChoice />} />
         )),
     },
-    { id: "spent", title: "Spent by", content: () => <SpentBy /> },
+    { id: "spent", title: "Spent by", content: () => <SpentBy />, isStale: () => false },
     ...(view === "explore"
-      ? [{ id: "changed", title: "Changed most", content: () => <ChangedMost choice={<RankChoice />} /> }]
+      ? [
+          {
+            id: "changed",
+            title: "Changed most",
+            content: () => <ChangedMost choice={<RankChoice />} />,
+            isStale: () => changedMost.stale.value,
+          },
+        ]
       : []),
-    ...(view === "explore" && hasLists ? [{ id: "lists", title: "Top lists", content: () => <TopLists /> }] : []),
+    ...(view === "explore" && hasLists
+      ? [{ id: "lists", title: "Top lists", content: () => <TopLists />, isStale: () => lists.stale.value }]
+      : []),
   ];
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
       {isOpen("data") && (
-        <div class="card data">
+        <div class="card data" aria-busy={flamegraph.stale.value}>
           <Quality
             name=""
             window={answer}

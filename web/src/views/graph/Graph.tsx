@@ -10,7 +10,7 @@ import { searchResult } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { whenIdle } from "../../state/screen/slices.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { changing, focus, transformFile, tree, wholeSamples } from "../../state/screen/tree.ts";
+import { changing, focus, isTreeStale, transformFile, tree, wholeSamples } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { Flamegraph, type FlamegraphProps } from "../flame/Flamegraph.tsx";
 import type { FrameAction } from "../flame/FrameMenu.tsx";
@@ -145,7 +145,7 @@ export function Graph({ measure, loading, download, tools, tabs: others, picture
       {isPhone ? (
         <PhonePanes tabs={tabs} frames={frames} />
       ) : (
-        <div class={`panes ${pane}`}>
+        <div class={`panes ${pane}`} aria-busy={isTreeStale.value}>
           {pane !== "table" && frames}
           {pane !== "graph" && <Pane tabs={tabs} />}
         </div>
@@ -187,7 +187,12 @@ function PhoneTabs({ tabs }: { tabs: readonly Tab[] }) {
 function PhonePanes({ tabs, frames }: { tabs: readonly Tab[]; frames: ComponentChildren }) {
   const { pane } = page.value;
   const tab = tabOf(tabs);
-  if (pane !== "table") return <div class={`panes ${pane === "tree" ? "tree" : "graph"}`}>{frames}</div>;
+  if (pane !== "table")
+    return (
+      <div class={`panes ${pane === "tree" ? "tree" : "graph"}`} aria-busy={isTreeStale.value}>
+        {frames}
+      </div>
+    );
   return <div class="panes table">{tab !== undefined && <PanePanel tab={tab} />}</div>;
 }
 

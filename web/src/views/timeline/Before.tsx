@@ -89,6 +89,7 @@ export function Before() {
 
   if (answer === null) return <Missing error={error} loading={loading} kind="graph" />;
   if (answer.samples === 0) {
+    if (beforeHits.stale.value) return <Missing error={null} loading={true} kind="graph" />;
     return (
       <EmptyNotice title={`No sample ${where}.`}>
         <p>
@@ -170,7 +171,7 @@ function usePeriodMs(): number | null {
 
 function BeforeTitle({ children }: { children: ComponentChildren }) {
   return (
-    <div class="before-title" role="status" data-testid="before-title">
+    <div class="before-title" role="status" data-testid="before-title" aria-busy={beforeHits.stale.value}>
       {children}
     </div>
   );

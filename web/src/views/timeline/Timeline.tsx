@@ -80,6 +80,7 @@ function TimelineBody({ lane }: { lane: Lane }) {
     return error !== null ? null : <Missing error={null} loading={timeline.loading.value} kind="chart" />;
   if (fault !== "") return <EmptyNotice title={`The answer is broken: ${fault}.`} />;
   if (answer.samples.offset_ns.length === 0) {
+    if (timeline.stale.value) return <Missing error={null} loading={true} kind="chart" />;
     return (
       <EmptyNotice title="No samples in this window.">
         <p>
@@ -109,11 +110,11 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
   return (
     <>
       <div class="legendbar">
-        <span>
+        <span aria-busy={timeline.stale.value}>
           <b>{plural(drawn.boxOf.length, "sample")}</b>
           {found === null ? "" : `, ${count(found.samples.length)} with what is looked for`}
         </span>
-        <span class="dim" data-testid="timeline-range">
+        <span class="dim" data-testid="timeline-range" aria-busy={timeline.stale.value}>
           in sight: {momentText(from, range.from, range.until - range.from)} –{" "}
           {momentText(from, range.until, range.until - range.from)} ({duration((range.until - range.from) / 1e9)})
         </span>
@@ -144,7 +145,7 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
         </div>
       </div>
       {!drawn.complete && <Incomplete drawn={drawn} from={from} until={until} />}
-      <div class="timeline-panes">
+      <div class="timeline-panes" aria-busy={timeline.stale.value}>
         <div class="timeline-chart">
           <TimelineCanvas
             chart={drawn}
