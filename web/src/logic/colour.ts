@@ -112,6 +112,12 @@ export function kindOf(kind: string, inlined: boolean): Kind {
   return (KINDS as readonly string[]).includes(kind) ? (kind as Kind) : "unknown";
 }
 
+/** Of kinds that a tree has, those that a legend names, in its order. */
+export function legendKinds(seen: readonly { kind: string; inlined: boolean }[]): Kind[] {
+  const kinds = new Set(seen.map(({ kind, inlined }) => kindOf(kind, inlined)));
+  return KINDS.filter((kind) => kinds.has(kind));
+}
+
 const hsl = ([hue, saturation, lightness]: Hsl) => `hsl(${hue} ${saturation}% ${lightness}%)`;
 
 /** A row of labels, whatever frames are coloured by: it has no module, no kind and no hue. */

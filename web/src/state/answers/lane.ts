@@ -59,7 +59,10 @@ export function startLane(): void {
     if (fields.view.value !== "timeline") {
       wasOpen.value = false;
       openedLane.value = null;
-    } else if (hasLane.value) wasOpen.value = true;
+    } else if (hasLane.value) {
+      wasOpen.value = true;
+      openedLane.value = null;
+    }
   });
   busiest.start();
   effect(() => {

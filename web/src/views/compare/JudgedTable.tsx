@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { DiffTopRow, TopAnswer } from "../../api/types.ts";
-import { type Change, MARK } from "../../logic/colour.ts";
+import { type Change, kindOf, kindWord, MARK } from "../../logic/colour.ts";
 import { cpuSecondsOf, judgedText } from "../../logic/compare/bothSides.ts";
 import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, type SideNames, sideText } from "../../logic/compare/sideNames.ts";
@@ -87,7 +87,12 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
       number: false,
       width: { beside: "minmax(110px, 1fr)", alone: "minmax(120px, 3fr)", phone: "minmax(90px, 1fr)" },
       cell: (row) => (
-        <span class="function" title={isFunction ? `${row.name}\n${row.kind ?? ""} · ${row.module ?? ""}` : row.name}>
+        <span
+          class="function"
+          title={
+            isFunction ? `${row.name}\n${kindWord(kindOf(row.kind ?? "", false))} · ${row.module ?? ""}` : row.name
+          }
+        >
           <i class={`mark ${row.state}`} title={words(row)}>
             {MARK[row.state as Change]}
           </i>
