@@ -175,9 +175,7 @@ impl Runtimes {
         let Some(State::Ready(reader)) = &program.of_languages[number] else {
             return;
         };
-        let made = table.code_ranges(key).filter(|range| table.is_made(key, range.source));
-        let made: Vec<_> = made.map(|range| range.start..range.end).collect();
-        if !reader.lacks(&made) {
+        if !reader.lacks(&library::Library::made(key, table)) {
             return;
         }
         let found = find(language, key, table, &mut self.files[number]).zip(table.proc_id(key));

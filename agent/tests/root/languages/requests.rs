@@ -80,7 +80,8 @@ fn functions_of_one_request_never_have_the_names_of_another_ones() {
     let mut requests = 0;
     while begun.elapsed() < Duration::from_secs(SECONDS) {
         let path = if requests % 2 == 0 { "/alpha.php" } else { "/omega.php" };
-        assert!(ask(port, path).unwrap().starts_with("HTTP/1.1 200"), "{path}");
+        let answer = ask(port, path).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer:?}");
         requests += 1;
     }
     server.kill().unwrap();
