@@ -47,8 +47,8 @@ SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
 }
 
 /*
- * Whether a runtime has made code there, though no mapping is known: it may have been writable, and not executable, when
- * mappings were read.
+ * Whether a runtime has made code there, though no mapping is known: it may have been writable, and not executable,
+ * when mappings were read.
  */
 SO_INLINE int so_runtime_has(const struct so_walk *walk, u64 pc)
 {

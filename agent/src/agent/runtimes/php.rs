@@ -60,8 +60,8 @@ impl Language for Zend {
             let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
             let layout = layout.map_err(|error| error.to_string())?;
             let limits = |address: u64| file.limits(&module, address, bias);
-            // OPcache's code lies in memory that is shared; that of regular expressions does not. While OPcache puts more
-            // there, it is not executable.
+            // OPcache's code lies in memory that is shared; that of regular expressions does not. While OPcache puts
+            // more there, it is not executable.
             let shared = shared_memory(tgid).unwrap_or_default();
             let is_shared = |code: &Range<u64>| shared.iter().any(|shared| shared.contains(&code.start));
             let code = made.into_iter().map(|code| (code.clone(), is_shared(&code))).collect();

@@ -26,8 +26,8 @@ const MAX_LINES: u64 = 2048;
 /// A frame as PHP's own stack traces have it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PhpFrame {
-    /// With its class and its namespaces: `App\Queue::get`, `App\run`, `App\{closure}`; `{main}` is what a program began
-    /// with, and a file's own code that was included is called like the file.
+    /// With its class and its namespaces: `App\Queue::get`, `App\run`, `App\{closure}`; `{main}` is what a program
+    /// began with, and a file's own code that was included is called like the file.
     pub function: String,
     /// Empty of an internal function.
     pub file: String,
@@ -47,8 +47,8 @@ struct Seen {
 }
 
 impl Php {
-    /// The frame of a function. `detail` is what the walk saw (`so_php_next` of bpf/php.h): where another function stands
-    /// by now, and its hash is not known, that is said instead of its name.
+    /// The frame of a function. `detail` is what the walk saw (`so_php_next` of bpf/php.h): where another function
+    /// stands by now, and its hash is not known, that is said instead of its name.
     pub fn frame(&self, memory: &dyn ReadMemory, function: u64, detail: u64) -> Result<PhpFrame, Unreadable> {
         let hash = detail >> HASH_SHIFT;
         let known = self.function(memory, function, hash)?;

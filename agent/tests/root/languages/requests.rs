@@ -21,7 +21,8 @@ const NAMED_PERCENT: usize = 90;
 /// Two programs that differ by the names of their functions alone, which are as long.
 fn program(name: &str) -> String {
     let leaf = format!(
-        "function {name}_leaf($x) {{ for ($i = 0; $i < 20000; $i++) {{ $x = ($x * 31 + $i) & 0xFFFFFF; }} return $x; }}"
+        "function {name}_leaf($x) {{\n    for ($i = 0; $i < 20000; $i++) {{ $x = ($x * 31 + $i) & 0xFFFFFF; }}\n    \
+         return $x;\n}}"
     );
     format!(
         "<?php\n{leaf}\nclass {name}_class {{\n    static function {name}_method($x) {{ return {name}_leaf($x) + 1; }}\n}}\n\
