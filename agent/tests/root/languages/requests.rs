@@ -24,10 +24,10 @@ fn program(name: &str) -> String {
         "function {name}_leaf($x) {{\n    for ($i = 0; $i < 20000; $i++) {{ $x = ($x * 31 + $i) & 0xFFFFFF; }}\n    \
          return $x;\n}}"
     );
-    format!(
-        "<?php\n{leaf}\nclass {name}_class {{\n    static function {name}_method($x) {{ return {name}_leaf($x) + 1; }}\n}}\n\
-         function {name}_root($x) {{ return {name}_class::{name}_method($x) + 1; }}\necho {name}_root(1), \"\\n\";\n"
-    )
+    let class =
+        format!("class {name}_class {{\n    static function {name}_method($x) {{ return {name}_leaf($x) + 1; }}\n}}");
+    let root = format!("function {name}_root($x) {{ return {name}_class::{name}_method($x) + 1; }}");
+    format!("<?php\n{leaf}\n{class}\n{root}\necho {name}_root(1), \"\\n\";\n")
 }
 
 fn ask(port: u16, path: &str) -> std::io::Result<String> {
