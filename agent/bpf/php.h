@@ -89,13 +89,15 @@ SO_INLINE int so_php_leave_fiber(struct so_walk *walk, const struct so_php *php,
 	at = so_php_word(walk->php_fiber);
 	if (!so_is_user_address(at) || so_read_user(words, SO_PHP_WAITING_WORDS * sizeof(u64), at))
 		return 0;
-	walk->sp = at + SO_PHP_WAITING_WORDS * sizeof(u64);
 	if (so_is_php_call(words[SO_PHP_WAITING_WORDS - 1])) {
+		walk->sp = at + SO_PHP_WAITING_WORDS * sizeof(u64);
 		walk->registers[SO_RBX] = words[SO_PHP_WAITING_WORDS - 3];
 		walk->fp = words[SO_PHP_WAITING_WORDS - 2];
 		walk->pc = words[SO_PHP_WAITING_WORDS - 1];
 	} else {
-		walk->sp -= sizeof(u64);
+		if (!so_is_php_call(words[SO_PHP_WAITING_WORDS - 2]))
+			return 0;
+		walk->sp = at + (SO_PHP_WAITING_WORDS - 1) * sizeof(u64);
 		walk->registers[SO_RBX] = words[SO_PHP_WAITING_WORDS - 4];
 		walk->fp = words[SO_PHP_WAITING_WORDS - 3];
 		walk->pc = words[SO_PHP_WAITING_WORDS - 2];
