@@ -33,11 +33,11 @@
 #define SO_PHP_TEXT_HASH 8
 /* Words that made code may keep below the loop's frame. */
 #define SO_PHP_KEPT_WORDS 32
-/* What jump_fcontext leaves on a stack that waits: rbx, rbp, the return address and its end, in words. */
+/*
+ * What jump_fcontext leaves on a stack that waits, in words: some registers, of which the last two are rbx and rbp, and
+ * the return address. Since 8.2 there is one word more before them.
+ */
 #define SO_PHP_WAITING_WORDS 9
-#define SO_PHP_WAITING_RBX 6
-#define SO_PHP_WAITING_FP 7
-#define SO_PHP_WAITING_PC 8
 /* How far below the end of its stack a fiber's first function may stand. */
 #define SO_PHP_FIBER_BASE_BYTES 256
 #define SO_R14 14
@@ -66,6 +66,11 @@ SO_INLINE u64 so_php_word(u64 address)
 	return so_is_user_address(address) && !so_read_memory(&word, sizeof(word), address) ? word : 0;
 }
 
+SO_INLINE int so_is_php_call(u64 word)
+{
+	return so_is_user_address(word) && so_is_behind_call(word) == SO_CALL_YES;
+}
+
 /* Does a fiber's stack begin right above? Goes on where the one waits that it was resumed by. */
 SO_INLINE int so_php_leave_fiber(struct so_walk *walk, const struct so_php *php, u64 *words)
 {
@@ -82,19 +87,22 @@ SO_INLINE int so_php_leave_fiber(struct so_walk *walk, const struct so_php *php,
 	walk->php_fiber = so_php_word(walk->php_fiber + php->fiber_caller);
 	/* What a context begins with is the stack pointer of who waits. */
 	at = so_php_word(walk->php_fiber);
-	if (!so_is_user_address(at) || so_read_user(words, SO_PHP_WAITING_WORDS * sizeof(u64), at) ||
-	    !so_is_user_address(words[SO_PHP_WAITING_PC]))
+	if (!so_is_user_address(at) || so_read_user(words, SO_PHP_WAITING_WORDS * sizeof(u64), at))
 		return 0;
-	walk->sp = at + SO_PHP_WAITING_WORDS * sizeof(u64);
-	walk->fp = words[SO_PHP_WAITING_FP];
-	walk->registers[SO_RBX] = words[SO_PHP_WAITING_RBX];
-	walk->pc = words[SO_PHP_WAITING_PC];
+	if (so_is_php_call(words[SO_PHP_WAITING_WORDS - 1])) {
+		walk->sp = at + SO_PHP_WAITING_WORDS * sizeof(u64);
+		walk->registers[SO_RBX] = words[SO_PHP_WAITING_WORDS - 3];
+		walk->fp = words[SO_PHP_WAITING_WORDS - 2];
+		walk->pc = words[SO_PHP_WAITING_WORDS - 1];
+	} else {
+		if (!so_is_php_call(words[SO_PHP_WAITING_WORDS - 2]))
+			return 0;
+		walk->sp = at + (SO_PHP_WAITING_WORDS - 1) * sizeof(u64);
+		walk->registers[SO_RBX] = words[SO_PHP_WAITING_WORDS - 4];
+		walk->fp = words[SO_PHP_WAITING_WORDS - 3];
+		walk->pc = words[SO_PHP_WAITING_WORDS - 2];
+	}
 	return 1;
-}
-
-SO_INLINE int so_is_php_call(u64 word)
-{
-	return so_is_user_address(word) && so_is_behind_call(word) == SO_CALL_YES;
 }
 
 SO_INLINE u64 so_php_stack_word(u64 address)

@@ -46,6 +46,17 @@ SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
 	return so_step_frame_pointer(walk, 0);
 }
 
+/*
+ * Whether a runtime has made code there, though no mapping is known: it may have been writable, and not executable,
+ * when mappings were read.
+ */
+SO_INLINE int so_runtime_has(const struct so_walk *walk, u64 pc)
+{
+	const struct so_runtime *runtime = so_runtime_at(walk->runtime - 1);
+
+	return runtime && runtime->kinds & SO_RUNTIME_PHP && so_is_php_made(&runtime->php, pc);
+}
+
 SO_INLINE const struct so_cpython *so_cpython_of(const struct so_walk *walk)
 {
 	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;

@@ -334,7 +334,9 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 	walk->runtime_frame = 0;
 	switch (so_find_rule(walk, pc, &rule, !walk->innermost && walk->pc != walk->trusted)) {
 	case SO_FOUND_NO_MAPPING:
-		return SO_STEP_NO_MAPPING;
+		if (!walk->runtime || !so_runtime_has(walk, pc))
+			return SO_STEP_NO_MAPPING;
+		break;
 	case SO_FOUND_NO_CALL:
 		return SO_STEP_ASTRAY;
 	case SO_FOUND_NO_TABLE:

@@ -1,5 +1,7 @@
 //! The text of /proc/PID/maps.
 
+use std::ops::Range;
+
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapLine {
@@ -14,7 +16,7 @@ pub struct MapLine {
     /// Of the whole line: where that is the same, so is the mapping.
     pub(super) hash: u64,
     pub(super) executable: bool,
-    pub(super) shared: bool,
+    shared: bool,
 }
 
 /// What a mapping shows.
@@ -41,6 +43,14 @@ pub enum Backing {
 pub fn parse_maps(text: &str, limit: usize) -> Vec<MapLine> {
     let executable = text.lines().filter_map(|line| parse_line(line, true));
     executable.take(limit).collect()
+}
+
+/// Memory without a file that is shared with other processes, executable or not.
+pub(super) fn shared_unnamed(text: &str) -> Vec<Range<u64>> {
+    const MAX_RANGES: usize = 64;
+    let lines = text.lines().filter_map(|line| parse_line(line, false));
+    let shared = lines.filter(|line| line.shared && line.backing == Backing::Anonymous);
+    shared.take(MAX_RANGES).map(|line| line.start..line.end).collect()
 }
 
 /// Around each of `lines` that shows no program's file, the mappings of files right before and behind it, at most so
@@ -192,6 +202,9 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
             let maps = parse_maps(&format!("1000-2000 rwxs 00000000 00:01 77   {path}"), 1);
             assert_eq!(maps[0].backing, Backing::Anonymous, "{path}");
         }
+        let text =
+            "1000-2000 rw-s 0 00:01 77  /dev/zero (deleted)\n2000-3000 rwxp 0 00:00 0 \n3000-4000 r--s 0 fe:00 9 /a\n";
+        assert_eq!(shared_unnamed(text), [0x1000..0x2000]);
         let memory_file = parse_maps("1000-2000 r-xs 00000000 00:01 77   /memfd:code (deleted)", 1);
         assert!(matches!(&memory_file[0].backing, Backing::File { path, .. } if path == "/memfd:code"));
         assert!(memory_file[0].backing.may_be_made(), "but a library may lie in one");

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::command_line::{self, CommandLines};
-use super::maps::{Backing, parse_maps};
+use super::maps::shared_unnamed;
 
 /// Of longer command lines the rest is not read: arguments can be megabytes.
 const MAX_COMMAND_LINE_BYTES: u64 = 4096;
@@ -14,8 +14,6 @@ const MAX_THREADS: usize = 64;
 /// A process with more mappings than this many bytes of text tells loses the rest: as many as the kernel allows by
 /// default take 5 MiB.
 const MAX_MAPS_BYTES: u64 = 16 * 1024 * 1024;
-/// Mappings that are looked at for code without a file.
-const MAX_UNNAMED: usize = 4096;
 const MAX_STATUS_BYTES: u64 = 16 * 1024;
 
 /// Most of these files are smaller: one read, and another that finds the end.
@@ -94,12 +92,9 @@ pub(super) fn maps(tgid: u32) -> Option<String> {
     read_text(&format!("/proc/{tgid}/maps"), MAX_MAPS_BYTES)
 }
 
-/// Executable memory of a process that has no file, and whether it is shared. It waits for the process.
-pub fn unnamed_code(tgid: u32) -> Option<Vec<(Range<u64>, bool)>> {
-    let text = maps(tgid)?;
-    let code = parse_maps(&text, MAX_UNNAMED).into_iter();
-    let unnamed = code.filter(|line| line.backing == Backing::Anonymous);
-    Some(unnamed.map(|line| (line.start..line.end, line.shared)).collect())
+/// Memory that a process shares with others and that has no file. It waits for the process.
+pub fn shared_memory(tgid: u32) -> Option<Vec<Range<u64>>> {
+    Some(shared_unnamed(&maps(tgid)?))
 }
 
 /// The process id as the process itself sees it, the last of `NStgid` in /proc/PID/status whichever of its threads'

@@ -13,6 +13,8 @@ use crate::unwind;
 pub(super) struct Library {
     pub(super) module: Arc<Module>,
     pub(super) bias: u64,
+    /// Memory of the same program that has code which was made while it runs.
+    pub(super) made: Vec<Range<u64>>,
 }
 
 impl Library {
@@ -24,7 +26,14 @@ impl Library {
         Some(Self {
             module: Arc::clone(module),
             bias: mapped.start.wrapping_sub(address),
+            made: Self::made(key, table),
         })
+    }
+
+    /// A program's memory with code that was made while it runs.
+    pub(super) fn made(key: ProgramKey, table: &Table) -> Vec<Range<u64>> {
+        let made = table.code_ranges(key).filter(|range| table.is_made(key, range.source));
+        made.map(|range| range.start..range.end).collect()
     }
 
     /// The last part of its path.

@@ -159,7 +159,7 @@ impl Runtimes {
                 let (since_ns, next_ns) = (now_ns, now_ns);
                 program.of_languages[number] = Some(State::Waiting { since_ns, next_ns });
             }
-            self.renew(*language, number, key, table);
+            self.renew(*language, number, key, table, now_ns);
         }
         let known = self.programs.get(&key);
         if known.is_some_and(|program| program.next_ns().is_some()) {
@@ -167,25 +167,29 @@ impl Runtimes {
         }
     }
 
-    /// Reads a runtime again that has made code since; what is known of it holds meanwhile, and where that fails.
-    fn renew(&mut self, language: &dyn Language, number: usize, key: ProgramKey, table: &Table) {
+    /// Reads a runtime again that has made code since; where that fails, it is looked at again as one that begins.
+    fn renew(&mut self, language: &dyn Language, number: usize, key: ProgramKey, table: &Table, now_ns: u64) {
         let Some(program) = self.programs.get_mut(&key) else {
             return;
         };
         let Some(State::Ready(reader)) = &program.of_languages[number] else {
             return;
         };
-        let made = table.code_ranges(key).filter(|range| table.is_made(key, range.source));
-        let made: Vec<_> = made.map(|range| range.start..range.end).collect();
-        if !reader.lacks(&made) {
+        if !reader.lacks(&library::Library::made(key, table)) {
             return;
         }
         let found = find(language, key, table, &mut self.files[number]).zip(table.proc_id(key));
         let read = found.and_then(|((library, file), tgid)| guarded_for(tgid, language.reading(tgid, &library, &file)));
-        if let Some(Ok(reader)) = read {
-            reader.describe(program.described.get_or_insert_default());
-            program.of_languages[number] = Some(State::Ready(reader));
-        }
+        program.of_languages[number] = Some(match read {
+            Some(Ok(reader)) => {
+                reader.describe(program.described.get_or_insert_default());
+                State::Ready(reader)
+            }
+            _ => State::Waiting {
+                since_ns: now_ns,
+                next_ns: now_ns,
+            },
+        });
     }
 
     /// True where the program's run-time code may be about to be known: stacks through it wait for that.

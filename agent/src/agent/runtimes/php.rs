@@ -9,7 +9,7 @@ use super::library::{KnownFile, Library};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_php, so_runtime};
-use crate::process::{Module, Table, unnamed_code};
+use crate::process::{Module, Table, shared_memory};
 use crate::runtime::ProcessMemory;
 use crate::runtime::php::{Layout, Php, SYMBOLS, Walked};
 
@@ -30,9 +30,9 @@ impl Language for Zend {
         LANGUAGE
     }
 
-    /// Its frames come from a chain that has gone on by then.
+    /// Its frames come from a chain that has gone on by then, but code that OPcache made is stepped over.
     fn walks_copies(&self) -> bool {
-        false
+        true
     }
 
     /// php, php-fpm, libphp of a web server, and where OPcache is mapped, the program.
@@ -54,13 +54,17 @@ impl Language for Zend {
 
     fn reading(&self, tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Reading {
         let (module, bias, file) = (Arc::clone(&library.module), library.bias, Arc::clone(file));
+        let made = library.made.clone();
         Box::new(move || {
             let memory = ProcessMemory::for_a_layout(tgid);
             let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
             let layout = layout.map_err(|error| error.to_string())?;
             let limits = |address: u64| file.limits(&module, address, bias);
-            // OPcache's code lies in memory that is shared; that of regular expressions does not.
-            let code = unnamed_code(tgid).unwrap_or_default();
+            // OPcache's code lies in memory that is shared; that of regular expressions does not. While OPcache puts
+            // more there, it is not executable.
+            let shared = shared_memory(tgid).unwrap_or_default();
+            let is_shared = |code: &Range<u64>| shared.iter().any(|shared| shared.contains(&code.start));
+            let code = made.into_iter().map(|code| (code.clone(), is_shared(&code))).collect();
             let php = Php::read(&memory, layout, &limits, code).map_err(|error| error.to_string())?;
             Ok(Arc::new(php))
         })

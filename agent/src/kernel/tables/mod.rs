@@ -339,6 +339,7 @@ impl Tables {
             },
             ..*runtime
         });
+        walk.chain_frame = 0;
         let live = runtime.as_ref().map(|runtime| walk::LiveRuntime { runtime, read });
         let memory = &mut self.layout.memory;
         let rules = memory.rules.as_ptr();

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, PoisonError};
 
+use super::functions::Function;
 use super::layout::{FUNCTION_BYTES, INSTRUCTION_BYTES, INSTRUCTION_LINE, MODULE_NAME};
 use super::running::{MAX_TYPE, NAME};
 use super::text::Text;
 use super::{MAX_NAME_BYTES, Php, ReadMemory, Unreadable, field, is_object, part, read, word};
-use crate::hash::FastMap;
 
 /// As in bpf/php.h: the multiplier of its hash, what stands for the number of an instruction where there is none, the
 /// mark of what the program began with, and where the hash begins.
@@ -22,15 +22,12 @@ const HEAD_BYTES: usize = 24;
 const CLASS_NAME: u16 = 8;
 /// Instructions of a function whose lines are read.
 const MAX_LINES: u64 = 2048;
-/// Functions, and lines of them all, that are remembered of a process.
-const MAX_FUNCTIONS: usize = 2048;
-const MAX_ALL_LINES: usize = 1 << 15;
 
 /// A frame as PHP's own stack traces have it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PhpFrame {
-    /// With its class and its namespaces: `App\Queue::get`, `App\run`, `App\{closure}`; `{main}` is what a program began
-    /// with, and a file's own code that was included is called like the file.
+    /// With its class and its namespaces: `App\Queue::get`, `App\run`, `App\{closure}`; `{main}` is what a program
+    /// began with, and a file's own code that was included is called like the file.
     pub function: String,
     /// Empty of an internal function.
     pub file: String,
@@ -38,25 +35,6 @@ pub struct PhpFrame {
     pub extension: String,
     /// 1-based; 0 where nobody knows.
     pub line: u32,
-}
-
-/// What is remembered of a function, by its hash: its memory may have become another one's.
-#[derive(Debug)]
-struct Function {
-    /// Empty of a file's own code.
-    name: String,
-    file: String,
-    extension: String,
-    first_line: u32,
-    /// Of each instruction, from the first line on.
-    lines: Box<[u16]>,
-}
-
-/// All of a process.
-#[derive(Debug, Default)]
-pub(super) struct Functions {
-    known: FastMap<u64, Arc<Function>>,
-    lines: usize,
 }
 
 /// What a function begins with, as it was at one time.
@@ -69,8 +47,8 @@ struct Seen {
 }
 
 impl Php {
-    /// The frame of a function. `detail` is what the walk saw (`so_php_next` of bpf/php.h): where another function stands
-    /// by now, and its hash is not known, that is said instead of its name.
+    /// The frame of a function. `detail` is what the walk saw (`so_php_next` of bpf/php.h): where another function
+    /// stands by now, and its hash is not known, that is said instead of its name.
     pub fn frame(&self, memory: &dyn ReadMemory, function: u64, detail: u64) -> Result<PhpFrame, Unreadable> {
         let hash = detail >> HASH_SHIFT;
         let known = self.function(memory, function, hash)?;
@@ -100,8 +78,8 @@ impl Php {
 
     fn function(&self, memory: &dyn ReadMemory, address: u64, hash: u64) -> Result<Arc<Function>, Unreadable> {
         let lock = || self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().known.get(&hash) {
-            return Ok(Arc::clone(known));
+        if let Some(known) = lock().of(hash) {
+            return Ok(known);
         }
         let seen = self.seen(memory, address)?;
         if !self.hashes(&seen).contains(&hash) {
@@ -112,12 +90,7 @@ impl Php {
         if self.seen(memory, address).ok() != Some(seen) {
             return Err(Unreadable::Replaced);
         }
-        let mut functions = lock();
-        if functions.known.len() >= MAX_FUNCTIONS || functions.lines + function.lines.len() > MAX_ALL_LINES {
-            *functions = Functions::default();
-        }
-        functions.lines += function.lines.len();
-        functions.known.insert(hash, Arc::clone(&function));
+        lock().remember(hash, Arc::clone(&function));
         Ok(function)
     }
 

@@ -7,6 +7,7 @@
 //! on meanwhile.
 
 mod frame;
+mod functions;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod layout;

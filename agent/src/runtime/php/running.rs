@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use thiserror::Error;
 
-use super::frame::Functions;
+use super::functions::Functions;
 use super::layout::{FUNCTION_BYTES, Layout, LayoutError, Version};
 use super::text::Text;
 use super::{ADDRESSES, ReadMemory, Unreadable, field, is_object, part, read, word};

@@ -3,7 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::AgentConfig;
@@ -20,24 +21,37 @@ const NAMED_PERCENT: usize = 90;
 /// Two programs that differ by the names of their functions alone, which are as long.
 fn program(name: &str) -> String {
     let leaf = format!(
-        "function {name}_leaf($x) {{ for ($i = 0; $i < 20000; $i++) {{ $x = ($x * 31 + $i) & 0xFFFFFF; }} return $x; }}"
+        "function {name}_leaf($x) {{\n    for ($i = 0; $i < 20000; $i++) {{ $x = ($x * 31 + $i) & 0xFFFFFF; }}\n    \
+         return $x;\n}}"
     );
-    format!(
-        "<?php\n{leaf}\nclass {name}_class {{\n    static function {name}_method($x) {{ return {name}_leaf($x) + 1; }}\n}}\n\
-         function {name}_root($x) {{ return {name}_class::{name}_method($x) + 1; }}\necho {name}_root(1), \"\\n\";\n"
-    )
+    let class =
+        format!("class {name}_class {{\n    static function {name}_method($x) {{ return {name}_leaf($x) + 1; }}\n}}");
+    let root = format!("function {name}_root($x) {{ return {name}_class::{name}_method($x) + 1; }}");
+    format!("<?php\n{leaf}\n{class}\n{root}\necho {name}_root(1), \"\\n\";\n")
 }
 
 fn ask(port: u16, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(DEADLINE))?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    )?;
+    // At once: the server takes a part of a request for all of it now and then.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)
+}
+
+/// Ends a server and its workers.
+fn end(server: &mut Child) {
+    let group = format!("-{}", server.id());
+    assert!(
+        Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .status()
+            .unwrap()
+            .success()
+    );
+    server.wait().unwrap();
 }
 
 #[test]
@@ -57,41 +71,49 @@ fn functions_of_one_request_never_have_the_names_of_another_ones() {
     for name in ["alpha", "omega"] {
         std::fs::write(folder.path().join(format!("{name}.php")), program(name)).unwrap();
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let recording = Recording::start(AgentConfig {
         frequency_hz: FREQUENCY_HZ,
         cpu_limit: 1.0,
         memory_limit_bytes: 1 << 30,
         ..AgentConfig::default()
     });
-    let mut server = Command::new("php")
-        .args(["-n", "-S", &format!("127.0.0.1:{port}"), "-t"])
-        .arg(folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let begun = Instant::now();
-    while ask(port, "/alpha.php").is_err() {
-        assert!(begun.elapsed() < DEADLINE, "the server does not answer");
-        std::thread::yield_now();
+    // All of a request's memory is forgotten; and functions are shared among workers, in OPcache's memory.
+    let shared: &[&str] = &["-dzend_extension=opcache", "-dopcache.enable_cli=1"];
+    for (workers, arguments) in [("1", &[][..]), ("3", shared)] {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Command::new("php")
+            .arg("-n")
+            .args(arguments)
+            .args(["-S", &format!("127.0.0.1:{port}"), "-t"])
+            .arg(folder.path())
+            .env("PHP_CLI_SERVER_WORKERS", workers)
+            .process_group(0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while ask(port, "/alpha.php").is_err() {
+            assert!(begun.elapsed() < DEADLINE, "the server does not answer");
+            std::thread::yield_now();
+        }
+        let begun = Instant::now();
+        for path in ["/alpha.php", "/omega.php"].iter().cycle() {
+            let answer = ask(port, path).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer:?}");
+            if begun.elapsed() >= Duration::from_secs(SECONDS) {
+                break;
+            }
+        }
+        end(&mut server);
     }
-    let begun = Instant::now();
-    let mut requests = 0;
-    while begun.elapsed() < Duration::from_secs(SECONDS) {
-        let path = if requests % 2 == 0 { "/alpha.php" } else { "/omega.php" };
-        assert!(ask(port, path).unwrap().starts_with("HTTP/1.1 200"), "{path}");
-        requests += 1;
-    }
-    server.kill().unwrap();
-    server.wait().unwrap();
     let recorded = recording.stop();
     let (mut of, mut named, mut all) = ([0, 0], 0, 0);
-    for seen in recorded.of_tgid(server.id()) {
-        let frames = seen
+    for seen in recorded.samples() {
+        let frames: Vec<_> = seen
             .frames()
-            .filter(|frame| frame.kind == FrameKind::Interpreted("php"));
-        let frames: Vec<_> = frames.collect();
+            .filter(|frame| frame.kind == FrameKind::Interpreted("php"))
+            .collect();
         all += frames.len();
         named += frames.iter().filter(|frame| frame.function.is_some()).count();
         let mut is_of = [false, false];
@@ -101,18 +123,15 @@ fn functions_of_one_request_never_have_the_names_of_another_ones() {
             };
             for (name, is_of) in ["alpha", "omega"].iter().zip(&mut is_of) {
                 let is_own = file.ends_with(&format!("{name}.php"));
-                assert_eq!(
-                    function.contains(name),
-                    is_own && &**function != "{main}",
-                    "{function} of {file}"
-                );
+                let is_called_so = function.contains(name);
+                assert_eq!(is_called_so, is_own && &**function != "{main}", "{function} of {file}");
                 *is_of |= is_own;
             }
         }
         assert!(is_of != [true, true], "a stack of both programs");
         of = [of[0] + usize::from(is_of[0]), of[1] + usize::from(is_of[1])];
     }
-    println!("{requests} requests, samples of each program {of:?}, {named} of {all} frames with names");
+    println!("samples of each program {of:?}, {named} of {all} frames with names");
     assert!(of[0] > 50 && of[1] > 50, "samples of each program: {of:?}");
     assert!(named * 100 >= all * NAMED_PERCENT, "{named} of {all} frames have names");
 }
