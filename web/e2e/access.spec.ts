@@ -55,7 +55,7 @@ const OPENERS: Record<string, (page: Page) => Promise<void>> = {
 /** What a phone has instead of a bar, and of what stands beside the graph. */
 const ON_PHONES: Record<string, (page: Page) => Promise<void>> = {
   views: async (page) => {
-    await page.getByRole("button", { name: "Views", exact: true }).click();
+    await page.getByTitle("Views", { exact: true }).click();
     await expect(page.getByRole("navigation", { name: "Views" })).toBeVisible();
   },
   table: async (page) => {

@@ -7,7 +7,8 @@
 export interface Frame {
   name: string;
   module?: string;
-  kind?: "kernel" | "native" | "jit" | "cpython";
+  /** As `profile.frame.type` calls it. */
+  kind?: "kernel" | "native" | "jit" | "cpython" | "jvm" | "v8js" | "ruby" | "php";
   buildId?: string;
   /** Where its source stands. */
   file?: string;

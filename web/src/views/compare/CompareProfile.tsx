@@ -153,7 +153,8 @@ export function CompareProfile() {
             id: label,
             title: label.charAt(0).toUpperCase() + label.slice(1),
             content: () => <LabelTab label={label} hasBoth={hasBoth} />,
-            isStale: () => labelDiff.stale.value,
+            // The answer of another label is not shown at all.
+            isStale: () => labelDiff.stale.value && labelDiff.data.value?.by === label,
           })),
           { id: "spent", title: "Spent by", content: () => <SpentBy />, isStale: () => false },
         ]}

@@ -132,7 +132,7 @@ export function ExploreProfile() {
             id: "changed",
             title: "Changed most",
             content: () => <ChangedMost choice={<RankChoice />} />,
-            isStale: () => changedMost.stale.value,
+            isStale: () => changedMost.stale.value && changedMost.data.value?.by === rank,
           },
         ]
       : []),

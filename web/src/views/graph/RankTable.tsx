@@ -18,7 +18,7 @@ interface Props {
 }
 
 /** Pixels from which on there is room for all columns. */
-const ROOMY = 560;
+const ROOMY = 600;
 
 /** A part of a row's time: how much it is, by which the column is sorted, and beside it the share of the row. */
 function Part({ row, part }: { row: TopRow; part: "kernel" | "cut" | "unnamed" }) {
@@ -51,7 +51,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Kernel",
       hint: "What of it was spent in the kernel, with its share",
       number: true,
-      width: { beside: "112px", phone: "72px" },
+      width: { beside: "128px", phone: "72px" },
       cell: (row) => <Part row={row} part="kernel" />,
     },
     {
@@ -59,7 +59,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Cut",
       hint: "What of it has stacks that lack their root, with its share",
       number: true,
-      width: { beside: "112px", from: ROOMY },
+      width: { beside: "128px", from: ROOMY },
       cell: (row) => <Part row={row} part="cut" />,
     },
     {
@@ -67,7 +67,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Unnamed",
       hint: "What of it has stacks with a frame without a function's name, with its share",
       number: true,
-      width: { beside: "112px", from: ROOMY },
+      width: { beside: "128px", from: ROOMY },
       cell: (row) => <Part row={row} part="unnamed" />,
     },
     {

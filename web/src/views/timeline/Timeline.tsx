@@ -55,15 +55,6 @@ function TimelineCard() {
         {(["node", "cpu", "thread", "tid"] as const).map((label) => (
           <LaneBox key={label} label={label} value={lane[label]} />
         ))}
-        {isLaneOpened.value && (
-          <span
-            class="dim"
-            data-testid="lane-opened"
-            title="Nobody chose a CPU or a thread: this view shows the one with most samples. It filters nothing else."
-          >
-            busiest CPU, of this view alone
-          </span>
-        )}
         <span class="spring" />
         <HitBox />
       </div>
@@ -130,6 +121,14 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
           <b>{plural(drawn.boxOf.length, "sample")}</b>
           {found === null ? "" : `, ${count(found.samples.length)} with what is looked for`}
         </span>
+        {isLaneOpened.value && (
+          <span
+            data-testid="lane-opened"
+            title="Nobody chose a CPU or a thread: this view shows the one with most samples. It filters nothing else."
+          >
+            of the busiest CPU, a choice of this view alone
+          </span>
+        )}
         <span class="dim" data-testid="timeline-range" aria-busy={timeline.stale.value}>
           in sight: {momentText(from, range.from, range.until - range.from)} –{" "}
           {momentText(from, range.until, range.until - range.from)} ({duration((range.until - range.from) / 1e9)})

@@ -22,6 +22,8 @@ export function Menu({ label, name, children, class: extra = "", onNear }: Props
         type="button"
         class="button"
         aria-expanded={open}
+        // Dots are no name.
+        aria-label={label === "⋯" ? name : undefined}
         title={name}
         onPointerEnter={onNear}
         onFocus={onNear}

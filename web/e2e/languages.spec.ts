@@ -1,0 +1,70 @@
+/** Languages are told apart: a colour and a word each, of what is in the picture; a frame says where its source stands. */
+import { stored, WINDOW } from "./known.ts";
+import { at, colours, expect, pixels, test } from "./stack.ts";
+
+const MAIN = { name: "main", module: "/usr/bin/app" };
+const STACKS = [
+  { frames: [MAIN, { name: "com.shop.Cart.sum", module: "shop.jar", kind: "jvm", file: "Cart.java", line: 42 }] },
+  { frames: [MAIN, { name: "shop.views.render", module: "shop", kind: "cpython", file: "shop/views.py", line: 117 }] },
+  { frames: [MAIN, { name: "handler", module: "server.js", kind: "v8js", file: "server.js", line: 9 }] },
+  { frames: [MAIN, { name: "Shop::Cart#sum", module: "cart.rb", kind: "ruby", file: "cart.rb", line: 7 }] },
+  { frames: [MAIN, { name: "Cart->sum", module: "cart.php", kind: "php", file: "cart.php", line: 3 }] },
+] as const;
+
+test("a legend of what is there, and language, file and line in the panel", async ({ page, request }) => {
+  const { query = "" } = await stored(
+    request,
+    "languages",
+    STACKS.map(({ frames }) => ({ frames: [...frames], samples: 20 })),
+  );
+  await page.goto(at(WINDOW, { query, colour: "kind", more: "key", group: "none" }));
+  await expect.poll(() => colours(page)).toBeGreaterThan(5);
+  const legend = page.getByRole("list", { name: "Colours" }).getByRole("listitem");
+  await expect(legend).toHaveText(["native", "Java", "Python", "Node.js", "Ruby", "PHP"]);
+  // Each language has a colour of its own in the graph: a fifth of the width each, and a row of them.
+  const wide = [...(await pixels(page, "flamegraph"))].filter(([, count]) => count > 2_000);
+  expect(wide.length).toBeGreaterThanOrEqual(7);
+
+  for (const [name, words] of [
+    ["shop.views.render", ["Python", "shop/views.py:117"]],
+    ["com.shop.Cart.sum", ["Java", "Cart.java:42"]],
+  ] as const) {
+    await page.goto(at(WINDOW, { query, frame: name, group: "none" }));
+    const panel = page.getByTestId("frame-panel");
+    for (const word of words) await expect(panel).toContainText(word);
+  }
+
+  // Fewer in the window are fewer in the legend.
+  const other = await stored(request, "one-language", [{ frames: [...STACKS[3].frames], samples: 20 }]);
+  await page.goto(at(WINDOW, { ...other, colour: "kind", more: "key", group: "none" }));
+  await expect(legend).toHaveText(["native", "Ruby"]);
+});
+
+test("whose time is of the search where no frame is selected, and says so", async ({ page, request }) => {
+  const { query = "" } = await stored(request, "searched", [
+    { frames: [MAIN, { name: "hash_all", module: "/usr/bin/app" }], samples: 30 },
+    { frames: [MAIN, { name: "copy_all", module: "/usr/bin/app" }], samples: 10 },
+  ]);
+  await page.goto(at(WINDOW, { query, tab: "spent", unit: "samples" }));
+  const spent = page.getByTestId("spent");
+  await expect(spent).toContainText("All samples that are selected");
+  await expect(spent.locator(".spent-row").first()).toHaveAttribute("title", /40 of 40/);
+  await page.getByTestId("search").fill("hash");
+  await expect(page.getByTestId("spent-of")).toContainText("What the search finds: samples with hash");
+  await expect(spent.locator(".spent-row").first()).toHaveAttribute("title", /30 of 30/);
+  await expect(page.getByTestId("spent-of").getByRole("button", { name: "Clear the search" })).toBeVisible();
+  await page.goto(at(WINDOW, { query, tab: "spent", unit: "samples", match: "hash", frame: "copy_all" }));
+  await expect(page.getByTestId("spent-of")).toContainText("All frames of copy_all, wherever they stand");
+  await expect(page.getByTestId("spent-of")).toContainText("whatever the search finds");
+});
+
+test("what an address holds in vain is told once and stays in it", async ({ page }) => {
+  await page.goto("/?shape=round&tab=party&column=7&theme=dark");
+  const said = page.getByTestId("said");
+  await expect(said).toContainText("Not understood in the address: shape=round, tab=party, column=7");
+  await expect(said).not.toHaveClass(/bad/);
+  await page.getByTestId("theme").click();
+  await expect.poll(() => new URL(page.url()).searchParams.get("shape")).toBe("round");
+  await said.getByRole("button", { name: "Close" }).click();
+  await expect(said).toHaveCount(0);
+});
