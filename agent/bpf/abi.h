@@ -155,6 +155,7 @@ struct so_process {
 enum so_runtime_kind {
 	SO_RUNTIME_JVM = 1,
 	SO_RUNTIME_CPYTHON = 2,
+	SO_RUNTIME_RUBY = 8,
 };
 
 /* A heap of code of HotSpot. */
@@ -261,12 +262,48 @@ struct so_cpython {
 	u8 unused[6];
 };
 
+/* Of CRuby. */
+enum so_ruby_limits {
+	/* Threads that are looked at for the one that runs. */
+	SO_RUBY_THREADS = 256,
+	/* Blocks within each other that are looked through for their method. */
+	SO_RUBY_BLOCKS = 12,
+	/* Words of the body of a sequence of instructions that are read. */
+	SO_RUBY_BODY_WORDS = 16,
+	/* Words of compiled code's frame. */
+	SO_RUBY_FRAME_WORDS = 24,
+};
+
+/* Of one process with CRuby. Offsets are bytes from the structure's begin. */
+struct so_ruby {
+	/* The interpreter's loop, and what calls it: each the function, and its part for what is rare. */
+	u64 loop_begin[2];
+	u64 loop_bytes[2];
+	u64 exec_begin[2];
+	u64 exec_bytes[2];	/* 0: unknown */
+	/* Code of the file that has the interpreter. */
+	u64 code_begin;
+	u64 code_bytes;
+	/* What leads to the execution context of the running thread: an address, or an offset in the thread's own storage. */
+	u64 current;
+	u64 threads;		/* the head of a list of threads */
+	u16 is_current_local;
+	u16 context_thread;	/* rb_execution_context_t */
+	/* rb_thread_t: without a structure of its own for the native thread, that offset is all ones. */
+	u16 thread_context;
+	u16 thread_native;
+	u16 thread_id;		/* in whichever of both has it */
+	u16 frame_bytes;	/* rb_control_frame_t */
+	u16 unused[2];
+};
+
 /* A process may have several. */
 struct so_runtime {
 	u32 kinds;		/* of enum so_runtime_kind */
 	u32 unused;
 	struct so_jvm jvm;
 	struct so_cpython cpython;
+	struct so_ruby ruby;
 };
 
 /* One cache line holds four. Empty slots are zero, which no tag and rule give. */
@@ -311,7 +348,8 @@ struct so_walk {
 	u64 chain_frame;
 	u64 chain_entry;
 	u32 chain;
-	u32 unused_three;
+	u16 chain_given;	/* this call has got its frames already */
+	u16 chain_compiled;	/* the frame that was stepped from is code that this interpreter made */
 	u32 runtime;		/* as in so_process */
 	u32 unused_too;
 };
@@ -366,6 +404,12 @@ enum so_frame_word {
 	 * above them a hash of what the object begins with.
 	 */
 	SO_FRAME_PYTHON = 3,
+	/*
+	 * A frame of CRuby: the address of its sequence of instructions without the lowest three bits (44 bits; 0: a method in
+	 * C), and above that the instruction's number (all ones: none). The detail is the method entry's address in the same
+	 * way, 0 without one, and above that a hash of what both begin with.
+	 */
+	SO_FRAME_RUBY = 5,
 	SO_FRAME_DETAIL = 7,
 };
 #define SO_FRAME_WORD(kind, value) ((u64)(kind) << SO_FRAME_SHIFT | ((value) & ((1ULL << SO_FRAME_SHIFT) - 1)))

@@ -7,7 +7,9 @@
 pub mod cpython;
 pub mod jvm;
 mod memory;
+mod parts;
 pub(crate) mod reading;
+pub mod ruby;
 
 pub use memory::{PagedMemory, ProcessMemory};
 pub use reading::{ReadMemory, Unreadable};

@@ -9,6 +9,7 @@ mod language;
 mod library;
 mod place;
 mod python;
+mod ruby;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,14 +26,15 @@ use place::Nameless;
 pub(super) use place::RuntimePlace;
 
 /// All that are known, each at the place that [`language_of`] says.
-static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython];
-const COUNT: usize = 2;
+static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &ruby::CRuby];
+const COUNT: usize = 3;
 
 /// Whose frame it is.
 fn language_of(frame: RuntimeWord) -> usize {
     match frame {
         RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => 0,
         RuntimeWord::Python(_) => 1,
+        RuntimeWord::Ruby(_) => 2,
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) use shared::{charged_bytes, shared_bytes};
 #[cfg(any(test, fuzzing))]
 pub(in crate::kernel) use walk::LiveRuntime;
 pub use walk::{
-    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm,
+    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_ruby,
     so_runtime, so_walk,
 };
 

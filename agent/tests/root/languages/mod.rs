@@ -5,6 +5,7 @@
 
 mod java;
 mod python;
+mod ruby;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -72,6 +73,7 @@ fn programs_of_languages_with_a_runtime_have_their_own_names() {
     let only = std::env::var("STAKEOUT_STACKS").unwrap_or_default();
     let folder = tempfile::tempdir().unwrap();
     let programs = java::programs(folder.path()).into_iter().chain(python::programs());
+    let programs = programs.chain(ruby::programs());
     let programs: Vec<Program> = programs.filter(|program| program.title.contains(&only)).collect();
     let begun = Instant::now();
     let recording = Recording::start(AgentConfig {
