@@ -266,24 +266,28 @@ SO_INLINE enum so_chain_step so_ruby_next(struct so_walk *walk, const struct so_
  */
 SO_INLINE enum so_step so_step_ruby_compiled(struct so_walk *walk, const struct so_ruby *ruby, u64 *words)
 {
-	u32 i;
+	u64 at = 0, word = 0;
+	u32 i, before = 0;
 
 	if (walk->pc - ruby->code_begin < ruby->code_bytes || so_read_user(words, SO_RUBY_FRAME_WORDS * sizeof(u64), walk->sp))
 		return so_step_frame_pointer(walk, 0);
 	for (i = 0; i < SO_RUBY_FRAME_WORDS; i++) {
-		u64 word = words[i], at = walk->sp + i * sizeof(word);
-
-		if (word - ruby->code_begin >= ruby->code_bytes || so_is_behind_call(word) != SO_CALL_YES)
-			continue;
-		/* With an option it keeps a frame pointer. */
-		if (i > 0 && walk->fp == at - sizeof(word))
-			walk->fp = words[(i - 1) & (SO_SCAN_WORDS - 1)];
-		walk->pc = word;
-		walk->sp = at + sizeof(word);
-		walk->chain_compiled = 1;
-		return SO_STEP_FRAME;
+		if (words[i] - ruby->code_begin < ruby->code_bytes) {
+			word = words[i];
+			at = walk->sp + i * sizeof(word);
+			before = i;
+			break;
+		}
 	}
-	return so_step_frame_pointer(walk, 0);
+	if (!at || so_is_behind_call(word) != SO_CALL_YES)
+		return so_step_frame_pointer(walk, 0);
+	/* With an option it keeps a frame pointer. */
+	if (before > 0 && walk->fp == at - sizeof(word))
+		walk->fp = words[(before - 1) & (SO_SCAN_WORDS - 1)];
+	walk->pc = word;
+	walk->sp = at + sizeof(word);
+	walk->chain_compiled = 1;
+	return SO_STEP_FRAME;
 }
 #endif
 

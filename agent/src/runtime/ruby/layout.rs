@@ -159,7 +159,8 @@ fn find<T>(
     }
     let mut left = MAX_DATA_BYTES;
     for range in &place.data {
-        let mut at = range.start & !7;
+        // Whole pages: behind the last one there may be nothing.
+        let mut at = range.start & !(PIECE_BYTES as u64 - 1);
         let mut piece = [0; PIECE_BYTES];
         while left >= PIECE_BYTES && read(memory, at, &mut piece).is_ok() {
             left -= PIECE_BYTES;

@@ -8,10 +8,16 @@
 
 mod class;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod layout;
 mod lines;
+#[cfg(any(test, fuzzing))]
+mod made;
 mod offsets;
 mod running;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use frame::RubyFrame;

@@ -194,7 +194,7 @@ impl Found {
                 .iter()
                 .map(|frame| format!("{}{}", if frame.inlined { "~" } else { "" }, name(frame)));
             let text: Vec<String> = text.collect();
-            let text = if text.len() > 30 {
+            let text = if text.len() > 30 && std::env::var_os("STAKEOUT_STACKS_WHOLE").is_none() {
                 let (leaf, root) = (text[..20].join(" < "), text[text.len() - 8..].join(" < "));
                 format!("{leaf} < ({} frames) < {root}", text.len())
             } else {
@@ -255,8 +255,11 @@ fn is_start(frame: &Frame) -> bool {
         "__clone",
         "clone3",
         "__clone3",
+        // Of a fiber of Ruby, which has a stack of its own.
+        "fiber_entry",
     ]
     .contains(&plain)
+        || frame.function.is_none() && frame.module.contains("/libruby")
         // A C library without symbols.
         || frame.function.is_none() && frame.module.contains("/libc.so")
 }
