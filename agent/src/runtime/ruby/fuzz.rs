@@ -9,8 +9,8 @@ use crate::runtime::reading::Counted;
 
 /// Reads of a layout: a page of data, each of whose words may lead to what looks like a machine or a table of names.
 const MAX_LAYOUT_READS: usize = 16_384;
-/// Reads of a frame's names: 64 variables of a class and of what it belongs to, each of whose names takes eleven.
-const MAX_READS: usize = 2_048;
+/// Reads of a frame's names: 64 variables of a class and of what it belongs to, each of whose names takes some fifteen.
+const MAX_READS: usize = 4_096;
 
 /// A table of lines, behind two bytes for the instruction, one for the form and one for the number of entries.
 pub(crate) fn lines(bytes: &[u8]) {

@@ -19,6 +19,8 @@ pub(super) const LOOP: Range<u64> = BASE + 0x1000..BASE + 0x2000;
 pub(super) const CALLER: Range<u64> = BASE + 0x3000..BASE + 0x3100;
 const DATA: Range<u64> = BASE + 0x4000..BASE + 0x5000;
 const API_VERSION: u64 = BASE + 0x5000;
+/// Nothing is mapped behind a file's data.
+const HOLE: Range<u64> = BASE + 0x6000..BASE + 0x7000;
 pub(super) const VM_POINTER: u64 = DATA.start + 0x120;
 pub(super) const NAMES: u64 = DATA.start + 0x200;
 /// Above the thread's own storage.
@@ -42,6 +44,9 @@ pub(super) struct Memory {
 
 impl ReadMemory for Memory {
     fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        if address < HOLE.end && address.saturating_add(to.len() as u64) > HOLE.start {
+            return false;
+        }
         let first = address.checked_sub(BASE).and_then(|first| usize::try_from(first).ok());
         let piece = first.and_then(|first| self.bytes.get(first..first.checked_add(to.len())?));
         piece.map(|piece| to.copy_from_slice(piece)).is_some()
