@@ -284,7 +284,7 @@ struct so_ruby {
 	/* Code of the file that has the interpreter. */
 	u64 code_begin;
 	u64 code_bytes;
-	/* What leads to the execution context of the running thread: an address, or an offset in the thread's own storage. */
+	/* What leads to the running thread's execution context: an address, or an offset in the thread's own storage. */
 	u64 current;
 	u64 threads;		/* the head of a list of threads */
 	u16 is_current_local;
@@ -405,9 +405,9 @@ enum so_frame_word {
 	 */
 	SO_FRAME_PYTHON = 3,
 	/*
-	 * A frame of CRuby: the address of its sequence of instructions without the lowest three bits (44 bits; 0: a method in
-	 * C), and above that the instruction's number (all ones: none). The detail is the method entry's address in the same
-	 * way, 0 without one, and above that a hash of what both begin with.
+	 * A frame of CRuby: the address of its sequence of instructions without the lowest three bits (44 bits; 0: a
+	 * method in C), and above that the instruction's number (all ones: none). The detail is the method entry's
+	 * address in the same way, 0 without one, and above that a hash of what both begin with.
 	 */
 	SO_FRAME_RUBY = 5,
 	SO_FRAME_DETAIL = 7,

@@ -5,11 +5,11 @@
  *
  *   so_ruby_seek(walk, ruby, words)   so_ruby_seek_once, perhaps as a function of its own
  *
- * The interpreter keeps its own chain of control frames, the innermost one lowest, also of methods that are written in
- * C. The walk of the native stack goes on as ever; each call of the interpreter runs its loop, or code that was compiled
- * while it runs, and the frames of that call end with one that has a mark. They stand in the place of the loop's or the
- * compiled code's native frame, or, while the call looks for who handles an exception, before that of what calls the
- * loop.
+ * The interpreter keeps its own chain of control frames, the innermost one lowest, also of methods that are written
+ * in C. The walk of the native stack goes on as ever; each call of the interpreter runs its loop, or code that was
+ * compiled while it runs, and the frames of that call end with one that has a mark. They stand in the place of the
+ * loop's or the compiled code's native frame, or, while the call looks for who handles an exception, before that of
+ * what calls the loop.
  */
 #ifndef STAKEOUT_RUBY_H
 #define STAKEOUT_RUBY_H
@@ -269,7 +269,8 @@ SO_INLINE enum so_step so_step_ruby_compiled(struct so_walk *walk, const struct 
 	u64 at = 0, word = 0;
 	u32 i, before = 0;
 
-	if (walk->pc - ruby->code_begin < ruby->code_bytes || so_read_user(words, SO_RUBY_FRAME_WORDS * sizeof(u64), walk->sp))
+	if (walk->pc - ruby->code_begin < ruby->code_bytes ||
+	    so_read_user(words, SO_RUBY_FRAME_WORDS * sizeof(u64), walk->sp))
 		return so_step_frame_pointer(walk, 0);
 	for (i = 0; i < SO_RUBY_FRAME_WORDS; i++) {
 		if (words[i] - ruby->code_begin < ruby->code_bytes) {

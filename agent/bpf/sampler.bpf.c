@@ -246,8 +246,8 @@ APART int put_chain_piece(u32 first)
 }
 
 /*
- * The frames of a call of an interpreter's loop stand where the loop's own frame stood, the last one; or, where the loop
- * is not on the stack, before that frame.
+ * The frames of a call of an interpreter's loop stand where the loop's own frame stood, the last one; or, where the
+ * loop is not on the stack, before that frame.
  */
 APART int put_chain(u32 first, u32 is_before)
 {

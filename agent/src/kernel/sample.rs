@@ -35,9 +35,9 @@ pub enum RuntimeWord {
     /// A code object of CPython; the detail is the instruction's offset in code units, all ones where there is none,
     /// and above these 20 bits a hash of what stays the same of the object.
     Python(u64),
-    /// A frame of CRuby: the sequence of instructions without its address' lowest three bits, 0 of a method in C, and
-    /// above these 44 bits the instruction's number, all ones where there is none; the detail is the method entry in the
-    /// same way, and above it a hash of what stays the same of both.
+    /// A frame of CRuby: the sequence of instructions without its address' lowest three bits, 0 of a method in
+    /// C, and above these 44 bits the instruction's number, all ones where there is none; the detail is the
+    /// method entry in the same way, and above it a hash of what stays the same of both.
     Ruby(u64),
 }
 

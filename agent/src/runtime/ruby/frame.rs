@@ -20,8 +20,8 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct RubyFrame {
     /// With its class, where that has a name: `Queue#pop`, `block in Queue.open`, `<main>`.
     pub function: String,
-    /// As the code was loaded by it: `/usr/lib/ruby/3.1.0/set.rb`, or `<internal:kernel>`; none of methods in C. It also
-    /// stands for the module.
+    /// As the code was loaded by it: `/usr/lib/ruby/3.1.0/set.rb`, or `<internal:kernel>`; none of methods in C. It
+    /// also stands for the module.
     pub file: Option<String>,
     /// 1-based; 0 where there is none.
     pub line: u32,

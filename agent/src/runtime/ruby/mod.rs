@@ -1,10 +1,10 @@
 //! Ruby frames of a CRuby process (2.7 to 3.4), named from outside of it.
 //!
-//! In: the process' memory, where the file with the interpreter lies in it, and what the walk saw of a frame (a sequence
-//! of instructions, a method entry, an instruction's number, a hash). Out: where a walker finds what it needs, and
-//! methods, files and lines. The interpreter says its version; where its fields are goes by that, and is checked against
-//! what is there. What has no symbol is found by what it leads to. Never: a write, a stop of the process, or trust in
-//! what it says. It runs on meanwhile.
+//! In: the process' memory, where the file with the interpreter lies in it, and what the walk saw of a frame (a
+//! sequence of instructions, a method entry, an instruction's number, a hash). Out: where a walker finds what it
+//! needs, and methods, files and lines. The interpreter says its version; where its fields are goes by that, and is
+//! checked against what is there. What has no symbol is found by what it leads to. Never: a write, a stop of the
+//! process, or trust in what it says. It runs on meanwhile.
 
 mod class;
 mod frame;

@@ -1,5 +1,5 @@
-//! Where structures of CRuby have what matters, by version: as a compiler says for x86-64 of the sources of 2.7.4, 3.1.2,
-//! 3.3.8 and 3.4.5.
+//! Where structures of CRuby have what matters, by version: as a compiler says for x86-64 of the sources of 2.7.4,
+//! 3.1.2, 3.3.8 and 3.4.5.
 
 /// Bits of an object's flags: its type, and where an internal object has its kind.
 pub(super) const TYPE_MASK: u64 = 0x1f;

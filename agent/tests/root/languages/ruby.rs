@@ -1,5 +1,5 @@
-//! Programs of CRuby: what its interpreter runs, and what it compiles while they run, in one stack with the C that calls
-//! it and that it calls.
+//! Programs of CRuby: what its interpreter runs, and what it compiles while they run, in one stack with the C that
+//! calls it and that it calls.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
