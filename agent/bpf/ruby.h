@@ -116,11 +116,22 @@ SO_INLINE int so_ruby_find(struct so_walk *walk, const struct so_ruby *ruby, u64
 	return 0;
 }
 
-/* At the first native frame of the interpreter: finds the thread's innermost control frame, and where they end. */
-SO_INLINE enum so_chain_step so_ruby_begin(struct so_walk *walk, const struct so_ruby *ruby, u64 *words)
+/* Reads a control frame, of which five words matter, and the three words of its environment that tell what it is. */
+SO_INLINE int so_read_ruby_frame(u64 *words, u64 frame)
 {
-	u64 context;
-	int found;
+	return so_read_memory(words, 5 * sizeof(u64), frame) || !so_is_user_address(words[4]) || words[4] & 7 ||
+	       so_read_memory(words + SO_RUBY_AT_ENV, 3 * sizeof(u64), words[4] - 2 * sizeof(u64));
+}
+
+/*
+ * At the first native frame of the interpreter: finds the thread's innermost control frame, and where they end.
+ * SO_CHAIN_DONE says that this native frame has none. `innermost` says that it was interrupted there.
+ */
+SO_INLINE enum so_chain_step so_ruby_begin(struct so_walk *walk, const struct so_ruby *ruby, u64 *words, u64 pc,
+					   int innermost)
+{
+	u64 context, flags;
+	int found, is_loop = so_is_ruby_loop(ruby, pc);
 
 	walk->chain_frame = 0;
 	walk->chain_entry = 0;
@@ -134,6 +145,23 @@ SO_INLINE enum so_chain_step so_ruby_begin(struct so_walk *walk, const struct so
 	if (words[2] < words[0] || words[2] >= walk->chain_entry || words[2] & 7)
 		return SO_CHAIN_DONE;
 	walk->chain_frame = words[2];
+	if (so_read_ruby_frame(words, walk->chain_frame))
+		return SO_CHAIN_FRAME;
+	flags = words[SO_RUBY_AT_ENV + 2];
+	if ((flags & SO_RUBY_MAGIC) == SO_RUBY_CFUNC || (flags & SO_RUBY_MAGIC) == SO_RUBY_IFUNC) {
+		/* The interpreter itself runs no C: its call is over, and this is the frame of who called it. */
+		if (!innermost || walk->chain_compiled)
+			return SO_CHAIN_FRAME;
+		walk->chain_given = is_loop && ruby->exec_bytes[0] != 0;
+		return SO_CHAIN_DONE;
+	}
+	/*
+	 * C has made a frame for a block, and has not called the interpreter yet: a frame that it runs has gone beyond the
+	 * first instruction.
+	 */
+	if (is_loop && !innermost && flags & SO_RUBY_FINISH &&
+	    words[0] == so_ruby_word(so_ruby_word(words[2] + 2 * sizeof(u64)) + sizeof(u64)))
+		walk->chain_frame += ruby->frame_bytes;
 	return SO_CHAIN_FRAME;
 }
 
@@ -215,8 +243,7 @@ SO_INLINE enum so_chain_step so_ruby_next(struct so_walk *walk, const struct so_
 	if (!frame || frame >= walk->chain_entry)
 		return SO_CHAIN_DONE;
 	walk->chain_frame = 0;
-	if (so_read_memory(words, 5 * sizeof(u64), frame) || !so_is_user_address(words[4]) || words[4] & 7 ||
-	    so_read_memory(words + SO_RUBY_AT_ENV, 3 * sizeof(u64), words[4] - 2 * sizeof(u64)))
+	if (so_read_ruby_frame(words, frame))
 		return SO_CHAIN_BROKEN;
 	flags = words[SO_RUBY_AT_ENV + 2];
 	pc = words[0];

@@ -82,14 +82,14 @@ SO_INLINE u32 so_chain_call_once(struct so_walk *walk, u64 *words, int innermost
 	u32 kind = runtime ? so_loop_at(walk, runtime, pc) : 0;
 	enum so_chain_step begun = SO_CHAIN_FRAME;
 
-	walk->chain_compiled = 0;
-	if (!kind || (walk->chain && walk->chain != kind))
-		return 0;
-	if (!walk->chain) {
+	if (kind && !walk->chain) {
 		walk->chain = kind;
-		begun = kind == SO_RUNTIME_RUBY ? so_ruby_begin(walk, &runtime->ruby, words) :
+		begun = kind == SO_RUNTIME_RUBY ? so_ruby_begin(walk, &runtime->ruby, words, pc, innermost) :
 						  so_python_begin(walk, &runtime->cpython, words, innermost);
 	}
+	walk->chain_compiled = 0;
+	if (!kind || walk->chain != kind)
+		return 0;
 	if (begun != SO_CHAIN_FRAME)
 		return 0;
 	return kind == SO_RUNTIME_RUBY ? so_ruby_call(walk, &runtime->ruby, pc) : 1;

@@ -18,8 +18,8 @@ struct Bound {
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(197_349), a_fifth_more(105_764)],
-        translated: a_fifth_more(5_024),
+        followed: [a_fifth_more(205_473), a_fifth_more(131_255)],
+        translated: a_fifth_more(6_127),
     },
     Bound {
         name: "on_exec",

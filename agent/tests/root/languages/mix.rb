@@ -239,6 +239,109 @@ class Called
   end
 end
 
+NUMBERS = (0...TURNS).to_a.freeze
+
+# C calls small blocks again and again.
+class Blocks
+  def a1(x)
+    a2(x + 1) + 1
+  end
+
+  def a2(x)
+    a3(x + 2) + 1
+  end
+
+  def a3(x)
+    a4(x + 3) + 1
+  end
+
+  def a4(x)
+    a5(x + 4) + 1
+  end
+
+  def a5(x)
+    a6(x + 5) + 1
+  end
+
+  def a6(x)
+    a7(x + 6) + 1
+  end
+
+  def a7(x)
+    a8(x + 7) + 1
+  end
+
+  def a8(x)
+    a9(x + 8) + 1
+  end
+
+  def a9(x)
+    a10(x + 9) + 1
+  end
+
+  def a10(x)
+    a11(x + 10) + 1
+  end
+
+  def a11(x)
+    a12(x + 11) + 1
+  end
+
+  def a12(x)
+    NUMBERS.each { |i| x = (x * 31 + i) & 0xFFFFFF }
+    x
+  end
+
+  def b1(x)
+    b2(x + 1) + 1
+  end
+
+  def b2(x)
+    b3(x + 2) + 1
+  end
+
+  def b3(x)
+    b4(x + 3) + 1
+  end
+
+  def b4(x)
+    b5(x + 4) + 1
+  end
+
+  def b5(x)
+    b6(x + 5) + 1
+  end
+
+  def b6(x)
+    b7(x + 6) + 1
+  end
+
+  def b7(x)
+    b8(x + 7) + 1
+  end
+
+  def b8(x)
+    b9(x + 8) + 1
+  end
+
+  def b9(x)
+    b10(x + 9) + 1
+  end
+
+  def b10(x)
+    b11(x + 10) + 1
+  end
+
+  def b11(x)
+    b12(x + 11) + 1
+  end
+
+  def b12(x)
+    NUMBERS.each { |i| x = (x * 31 + i) & 0xFFFFFF }
+    x
+  end
+end
+
 # An exception goes up all of the chain.
 class Thrown
   def a1(x)
@@ -478,6 +581,7 @@ end
 
 PLAIN = Plain.new
 CALLED = Called.new
+BLOCKS = Blocks.new
 THROWN = Thrown.new
 
 def fibers
@@ -498,6 +602,7 @@ MODES = {
   "plain" => -> { both(PLAIN) },
   "recursion" => -> { mix(->(x) { PLAIN.a_deep(200, x) }, ->(x) { PLAIN.b_deep(200, x) }) },
   "callback" => -> { both(CALLED) },
+  "blocks" => -> { both(BLOCKS) },
   "exception" => -> { mix(->(x) { THROWN.caught(:a1, x) }, ->(x) { THROWN.caught(:b1, x) }) },
   "module" => -> { both(Own) },
   "fibers" => -> { fibers },

@@ -12,6 +12,7 @@ const MODES: &[(&str, &str)] = &[
     ("plain", "Plain#"),
     ("recursion", "Plain#"),
     ("callback", "Called#"),
+    ("blocks", "Blocks#"),
     ("exception", "Thrown#"),
     ("module", "Own."),
     ("fibers", "Plain#"),
