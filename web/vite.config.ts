@@ -22,6 +22,13 @@ function firstChunk(id: string, modules: Modules): string | null {
 }
 
 /**
+ * What two later parts share would be a file that is asked for only once one of them is there. The server names files
+ * that begin as a view does beside the page, so that a link to a comparison waits for no round trip more.
+ */
+const SHARED = ["src/logic/series/changePoints.ts", "src/logic/compare/baseline.ts"];
+const sharedChunk = (id: string) => (SHARED.some((path) => id.endsWith(path)) ? "ComparePoints" : null);
+
+/**
  * What Vite puts around each import of a part would also fetch its styles and what it imports in turn: the styles of
  * later parts are one sheet that `src/views/lazyView.tsx` fetches, and `src/views/lazyViews.tsx` and the server say
  * what else a part needs.
@@ -41,7 +48,16 @@ export default defineConfig({
     modulePreload: false,
     sourcemap: false,
     reportCompressedSize: true,
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: "first" }] } } },
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: firstChunk, debugName: "first", priority: 1 },
+            { name: sharedChunk, debugName: "shared" },
+          ],
+        },
+      },
+    },
   },
   worker: { format: "es" },
   server: {

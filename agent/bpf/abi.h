@@ -19,9 +19,9 @@ enum so_limits {
 	 * the last ones up to the root. A walk goes on beyond that, so that its root is known, up to the higher
 	 * limit.
 	 */
-	SO_MAX_USER_FRAMES = 512,
-	SO_LEAF_FRAMES = 384,
-	SO_ROOT_FRAMES = 128,
+	SO_MAX_USER_FRAMES = 1024,
+	SO_LEAF_FRAMES = 768,
+	SO_ROOT_FRAMES = 256,
 	SO_MAX_WALKED_FRAMES = 8192,
 	SO_COMM_LENGTH = 16,
 	/* Tables lie in slabs of 1 MiB. A place in them is one number: slab << SO_SLAB_BITS | word in the slab. */
@@ -156,6 +156,7 @@ enum so_runtime_kind {
 	SO_RUNTIME_JVM = 1,
 	SO_RUNTIME_CPYTHON = 2,
 	SO_RUNTIME_RUBY = 8,
+	SO_RUNTIME_PHP = 16,
 };
 
 /* A heap of code of HotSpot. */
@@ -297,6 +298,43 @@ struct so_ruby {
 	u16 unused[2];
 };
 
+/* Of PHP. */
+enum so_php_limits {
+	/* Ranges of the interpreter loop's code (the function, and its part for what is rare) and of code that is made. */
+	SO_PHP_LOOPS = 2,
+	SO_PHP_MADE = 2,
+	/* Functions that C calls PHP by: a callback, and where a generator goes on. */
+	SO_PHP_CALLERS = 2,
+	/* Words of a frame, of a function's begin, and of what a function of PHP code has behind that. */
+	SO_PHP_FRAME_WORDS = 7,
+	SO_PHP_FUNCTION_WORDS = 3,
+	SO_PHP_CODE_WORDS = 24,
+};
+
+/* Of one process with PHP. Offsets are bytes from the structure's begin. */
+struct so_php {
+	u64 current;		/* address of the pointer to the innermost frame */
+	u64 fiber;		/* address of the pointer to the fiber that runs; 0 without fibers */
+	u64 exception_code;	/* the instructions that stand for the present one while an exception is handled */
+	u64 exception_at;	/* address of the pointer to the one that threw it */
+	u64 loop_begin[SO_PHP_LOOPS];
+	u64 loop_bytes[SO_PHP_LOOPS];
+	u64 made_begin[SO_PHP_MADE];
+	u64 made_bytes[SO_PHP_MADE];
+	u64 caller_begin[SO_PHP_CALLERS];
+	u64 caller_bytes[SO_PHP_CALLERS];
+	u64 loop_inside;	/* a place of the loop where its frame is whole */
+	/* zend_op_array */
+	u16 code;		/* address of its instructions */
+	u16 code_count;
+	u16 file;
+	u16 lines;		/* its first and its last one, four bytes each */
+	/* zend_fiber_context */
+	u16 fiber_stack;
+	u16 fiber_caller;
+	u32 unused;
+};
+
 /* A process may have several. */
 struct so_runtime {
 	u32 kinds;		/* of enum so_runtime_kind */
@@ -304,6 +342,7 @@ struct so_runtime {
 	struct so_jvm jvm;
 	struct so_cpython cpython;
 	struct so_ruby ruby;
+	struct so_php php;
 };
 
 /* One cache line holds four. Empty slots are zero, which no tag and rule give. */
@@ -348,8 +387,17 @@ struct so_walk {
 	u64 chain_frame;
 	u64 chain_entry;
 	u32 chain;
-	u16 chain_given;	/* this call has got its frames already */
-	u16 chain_compiled;	/* the frame that was stepped from is code that this interpreter made */
+	u16 chain_called;	/* before the chain began, C code was met that calls the interpreter */
+	u8 chain_given;		/* this call has got its frames already */
+	u8 chain_compiled;	/* the frame that was stepped from is code that this interpreter made */
+	/* Of PHP: the function of the frame before, its hash, its instructions and their bytes; the fiber that is walked. */
+	u64 php_function;
+	u64 php_hash;
+	u64 php_code;
+	u64 php_code_bytes;
+	u64 php_fiber;
+	/* The rule of the loop, for made code that runs in its frame. */
+	u64 php_rule;
 	u32 runtime;		/* as in so_process */
 	u32 unused_too;
 };
@@ -381,6 +429,8 @@ enum so_step {
 	 * else there.
 	 */
 	SO_STEP_PERHAPS_ROOT = 7,
+	/* Made code runs in the frame of its interpreter's loop, whose rule holds. */
+	SO_STEP_AS_LOOP = 8,
 };
 
 /* In user addresses of a sample: the frame was interrupted there (by a signal), it is no return address. */
@@ -410,6 +460,11 @@ enum so_frame_word {
 	 * address in the same way, 0 without one, and above that a hash of what both begin with.
 	 */
 	SO_FRAME_RUBY = 5,
+	/*
+	 * A function of PHP; the detail is the number of the instruction (20 bits, all ones: none), one bit that says
+	 * whether the program began with it, and above them a hash of what it is called.
+	 */
+	SO_FRAME_PHP = 6,
 	SO_FRAME_DETAIL = 7,
 };
 #define SO_FRAME_WORD(kind, value) ((u64)(kind) << SO_FRAME_SHIFT | ((value) & ((1ULL << SO_FRAME_SHIFT) - 1)))

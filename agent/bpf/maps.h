@@ -16,7 +16,7 @@ struct {
 } counters SEC(".maps");
 
 /* Longest stack of both kinds; a power of two. */
-#define SO_RECORD_FRAMES 1024
+#define SO_RECORD_FRAMES 2048
 #define SO_RECORD_WORDS (SO_RECORD_FRAMES + sizeof(struct so_walk) / sizeof(u64) + SO_MAX_STACK_BYTES / sizeof(u64))
 
 /* A record is put together here, since it is longer than the BPF stack, and copied out in its true length. */

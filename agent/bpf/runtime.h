@@ -26,6 +26,7 @@ enum so_chain_step {
 #include "jvm.h"
 #include "cpython.h"
 #include "ruby.h"
+#include "php.h"
 
 /* From a frame of code that no table describes. There is room for SO_SCAN_WORDS words. */
 SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
@@ -37,10 +38,13 @@ SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
 		return so_step_jvm(walk, &runtime->jvm, words);
 	if (runtime && runtime->kinds & SO_RUNTIME_RUBY)
 		return so_step_ruby_compiled(walk, &runtime->ruby, words);
+	if (runtime && runtime->kinds & SO_RUNTIME_PHP)
+		return so_step_php(walk, &runtime->php, words);
 #else
 	(void)words;
 	(void)so_runtime_at;
 	(void)so_step_jvm;
+	(void)so_step_php;
 #endif
 	return so_step_frame_pointer(walk, 0);
 }
@@ -60,6 +64,8 @@ SO_INLINE u32 so_loop_at(const struct so_walk *walk, const struct so_runtime *ru
 	if (runtime->kinds & SO_RUNTIME_RUBY &&
 	    (walk->chain_compiled || so_is_ruby_loop(&runtime->ruby, pc) || so_is_ruby_exec(&runtime->ruby, pc)))
 		return SO_RUNTIME_RUBY;
+	if (runtime->kinds & SO_RUNTIME_PHP && so_is_php_loop(&runtime->php, pc))
+		return SO_RUNTIME_PHP;
 	return 0;
 }
 
@@ -82,15 +88,22 @@ SO_INLINE u32 so_chain_call_once(struct so_walk *walk, u64 *words, int innermost
 	u32 kind = runtime ? so_loop_at(walk, runtime, pc) : 0;
 	enum so_chain_step begun = SO_CHAIN_FRAME;
 
-	if (kind && !walk->chain) {
+	if (!kind) {
+		if (!walk->chain && runtime && runtime->kinds & SO_RUNTIME_PHP && so_is_php_caller(&runtime->php, pc))
+			walk->chain_called = 1;
+		return 0;
+	}
+	if (!walk->chain) {
 		walk->chain = kind;
-		begun = kind == SO_RUNTIME_RUBY ? so_ruby_begin(walk, &runtime->ruby, words, pc, innermost) :
-						  so_python_begin(walk, &runtime->cpython, words, innermost);
+		if (kind == SO_RUNTIME_PHP)
+			begun = so_php_begin(walk, &runtime->php, words, innermost);
+		else if (kind == SO_RUNTIME_RUBY)
+			begun = so_ruby_begin(walk, &runtime->ruby, words, pc, innermost);
+		else
+			begun = so_python_begin(walk, &runtime->cpython, words, innermost);
 	}
 	walk->chain_compiled = 0;
-	if (!kind || walk->chain != kind)
-		return 0;
-	if (begun != SO_CHAIN_FRAME)
+	if (walk->chain != kind || begun != SO_CHAIN_FRAME)
 		return 0;
 	return kind == SO_RUNTIME_RUBY ? so_ruby_call(walk, &runtime->ruby, pc) : 1;
 }
@@ -100,11 +113,13 @@ SO_INLINE enum so_chain_step so_chain_frame_once(struct so_walk *walk, u64 *word
 {
 	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
 
-	if (runtime && walk->chain == SO_RUNTIME_RUBY)
+	if (!runtime)
+		return SO_CHAIN_DONE;
+	if (walk->chain == SO_RUNTIME_PHP)
+		return so_php_next(walk, &runtime->php, words);
+	if (walk->chain == SO_RUNTIME_RUBY)
 		return so_ruby_next(walk, &runtime->ruby, words, &walk->runtime_frame, &walk->runtime_detail);
-	if (runtime && walk->chain == SO_RUNTIME_CPYTHON)
-		return so_python_next(walk, &runtime->cpython, words, &walk->runtime_frame, &walk->runtime_detail);
-	return SO_CHAIN_DONE;
+	return so_python_next(walk, &runtime->cpython, words, &walk->runtime_frame, &walk->runtime_detail);
 }
 
 #endif

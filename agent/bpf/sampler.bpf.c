@@ -507,6 +507,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->chain = 0;
 		walk->chain_given = 0;
 		walk->chain_compiled = 0;
+		walk->chain_called = 0;
+		walk->php_function = 0;
+		walk->php_fiber = 0;
 		walk->unused_too = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);
 		if (process && process->exec_id == record->header.exec_id &&

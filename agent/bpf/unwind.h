@@ -347,12 +347,15 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 		return SO_STEP_ROOT;
 	case SO_CFA_SIGNAL:
 		return so_step_signal(walk);
-	case SO_CFA_UNKNOWN:
-		step = walk->runtime ? so_runtime_step(walk) : so_step_frame_pointer(walk, 0);
-		break;
 	case SO_CFA_FP_CHAIN:
 		step = so_step_frame_pointer(walk, 1);
 		break;
+	case SO_CFA_UNKNOWN:
+		step = walk->runtime ? so_runtime_step(walk) : so_step_frame_pointer(walk, 0);
+		if (step != SO_STEP_AS_LOOP)
+			break;
+		rule = walk->php_rule;
+		/* fall through */
 	default:
 		step = so_step_rule(walk, rule);
 		if (step == SO_STEP_FRAME)

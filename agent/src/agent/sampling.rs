@@ -1,5 +1,6 @@
 //! The sampling thread: drains the kernel side, finds out where addresses come from, ends intervals.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -389,7 +390,7 @@ impl Sampling {
     }
 
     /// By name, what was done less well because a limit was reached; only what happened.
-    fn limits(&self, counters: &Counters) -> BTreeMap<&'static str, u64> {
+    fn limits(&self, counters: &Counters) -> BTreeMap<Cow<'static, str>, u64> {
         let (table, unwinding) = (self.table.stats(), self.unwinding.stats());
         let (stuck, runtimes) = (stuck_reads(), self.memory.runtimes.stats());
         let all = [
@@ -423,7 +424,11 @@ impl Sampling {
             ("runtime_frames_put_off", runtimes.put_off),
             ("runtimes_unknown", runtimes.unknown),
         ];
-        all.into_iter().filter(|(_, count)| *count > 0).collect()
+        let all = all.map(|(name, count)| (Cow::Borrowed(name), count));
+        // Once more, by what is wrong with them.
+        let unknown = self.memory.runtimes.unknown();
+        let unknown = unknown.map(|(reason, count)| (Cow::Owned(format!("runtimes_unknown.{reason}")), count));
+        all.into_iter().filter(|(_, count)| *count > 0).chain(unknown).collect()
     }
 
     /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.

@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     target("python-memory", 16 * MIB, runtime::cpython::fuzz::memory),
     target("ruby-lines", 4 * MIB, runtime::ruby::fuzz::lines),
     target("ruby-memory", 16 * MIB, runtime::ruby::fuzz::memory),
+    target("php-memory", 16 * MIB, runtime::php::fuzz::memory),
     // A request has at most 256 MiB.
     target("spool", 260 * MIB, ship::fuzz::spool),
     target("answer", 4 * MIB, ship::fuzz::answer),

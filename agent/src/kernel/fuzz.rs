@@ -128,7 +128,15 @@ pub(crate) fn runtime(bytes: &[u8]) {
         return;
     };
     let rest = &input.0[size_of::<so_runtime>()..];
-    runtime.kinds = [3, 8, 11][runtime.kinds as usize % 3];
+    runtime.kinds = [3, 8, 11, 16][runtime.kinds as usize % 4];
+    // As a walk on a copied stack has it: without the chain of frames, which has gone on.
+    let php = &mut runtime.php;
+    (php.current, php.fiber) = (0, 0);
+    for (begin, bytes) in php.made_begin.iter_mut().zip(&mut php.made_bytes) {
+        *begin = MAPPING_BYTES + *begin % MAPPING_BYTES;
+        *bytes %= MAPPING_BYTES;
+    }
+    php.loop_inside = MAPPING_BYTES + php.loop_inside % MAPPING_BYTES;
     // Mostly as they should be: code where mappings are, structures where there is memory.
     let jvm = &mut runtime.jvm;
     jvm.interpreter_begin = MAPPING_BYTES + jvm.interpreter_begin % MAPPING_BYTES;

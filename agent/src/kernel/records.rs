@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_deep_stack_keeps_its_leaf_and_its_root_in_order() {
         const RING: usize = MAX_USER_FRAMES - LEAF_FRAMES;
-        for walked in [MAX_USER_FRAMES, MAX_USER_FRAMES + 1, 1000, 8192] {
+        for walked in [MAX_USER_FRAMES, MAX_USER_FRAMES + 1, 2000, 8192] {
             let frames: Vec<u64> = (1..=walked as u64).collect();
             let mut words = frames[..LEAF_FRAMES].to_vec();
             words.resize(MAX_USER_FRAMES, 0);

@@ -5,9 +5,9 @@ use crate::frames::ProgramKey;
 
 /// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
 /// the middle is left out.
-pub const MAX_USER_FRAMES: usize = 512;
+pub const MAX_USER_FRAMES: usize = 1024;
 /// Of these, the frames on the leaf's side; the rest are on the root's.
-pub const LEAF_FRAMES: usize = 384;
+pub const LEAF_FRAMES: usize = 768;
 /// Frames that are walked, `SO_MAX_WALKED_FRAMES` of bpf/abi.h.
 pub const MAX_WALKED_FRAMES: usize = 8192;
 /// In user addresses: code was interrupted there by a signal, it is no return address.
@@ -39,6 +39,9 @@ pub enum RuntimeWord {
     /// C, and above these 44 bits the instruction's number, all ones where there is none; the detail is the
     /// method entry in the same way, and above it a hash of what stays the same of both.
     Ruby(u64),
+    /// A function of PHP; the detail is the instruction's number, all ones where there is none, above these 20 bits one
+    /// that says whether the program began with it, and above that a hash of what it is called.
+    Php(u64),
 }
 
 const FRAME_SHIFT: u32 = 60;
@@ -53,6 +56,7 @@ impl FrameWord {
             2 => Self::Runtime(RuntimeWord::JvmInterpreted(value)),
             3 => Self::Runtime(RuntimeWord::Python(value)),
             5 => Self::Runtime(RuntimeWord::Ruby(value)),
+            6 => Self::Runtime(RuntimeWord::Php(value)),
             7 => Self::Detail(value),
             _ => Self::Address(word),
         }

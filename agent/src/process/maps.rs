@@ -14,6 +14,7 @@ pub struct MapLine {
     /// Of the whole line: where that is the same, so is the mapping.
     pub(super) hash: u64,
     pub(super) executable: bool,
+    pub(super) shared: bool,
 }
 
 /// What a mapping shows.
@@ -124,6 +125,7 @@ fn parse_line(text: &str, only_executable: bool) -> Option<MapLine> {
         backing,
         hash: xxhash_rust::xxh3::xxh3_64(text.as_bytes()),
         executable,
+        shared: permissions.contains('s'),
     })
 }
 

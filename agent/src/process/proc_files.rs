@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 
 use super::command_line::{self, CommandLines};
+use super::maps::{Backing, parse_maps};
 
 /// Of longer command lines the rest is not read: arguments can be megabytes.
 const MAX_COMMAND_LINE_BYTES: u64 = 4096;
@@ -12,6 +14,8 @@ const MAX_THREADS: usize = 64;
 /// A process with more mappings than this many bytes of text tells loses the rest: as many as the kernel allows by
 /// default take 5 MiB.
 const MAX_MAPS_BYTES: u64 = 16 * 1024 * 1024;
+/// Mappings that are looked at for code without a file.
+const MAX_UNNAMED: usize = 4096;
 const MAX_STATUS_BYTES: u64 = 16 * 1024;
 
 /// Most of these files are smaller: one read, and another that finds the end.
@@ -88,6 +92,14 @@ pub(super) fn command_line(id: u32, how: CommandLines) -> String {
 
 pub(super) fn maps(tgid: u32) -> Option<String> {
     read_text(&format!("/proc/{tgid}/maps"), MAX_MAPS_BYTES)
+}
+
+/// Executable memory of a process that has no file, and whether it is shared. It waits for the process.
+pub fn unnamed_code(tgid: u32) -> Option<Vec<(Range<u64>, bool)>> {
+    let text = maps(tgid)?;
+    let code = parse_maps(&text, MAX_UNNAMED).into_iter();
+    let unnamed = code.filter(|line| line.backing == Backing::Anonymous);
+    Some(unnamed.map(|line| (line.start..line.end, line.shared)).collect())
 }
 
 /// The process id as the process itself sees it, the last of `NStgid` in /proc/PID/status whichever of its threads'

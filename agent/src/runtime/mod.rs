@@ -8,6 +8,7 @@ pub mod cpython;
 pub mod jvm;
 mod memory;
 mod parts;
+pub mod php;
 pub(crate) mod reading;
 pub mod ruby;
 

@@ -1,5 +1,6 @@
 //! What `ship` takes in: one interval's samples of this agent, names resolved.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,7 +67,8 @@ pub struct Report {
     /// Samples lost, cumulative, by cause. `samples_taken` = samples in all batches + every cause.
     pub lost: BTreeMap<&'static str, u64>,
     /// How often a limit was reached, cumulative, by name: what was done less well for it, without losing a sample.
-    pub limits: BTreeMap<&'static str, u64>,
+    /// Behind a dot may stand a cause of a part of them.
+    pub limits: BTreeMap<Cow<'static, str>, u64>,
     /// CPU time of the agent's process since its start.
     pub cpu_seconds: f64,
     /// CPU time of its BPF programs since their load.

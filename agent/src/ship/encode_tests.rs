@@ -104,7 +104,7 @@ fn batch() -> Batch {
         missed_ticks: 5,
         cpus_offline: "2-3,7".into(),
         samples_taken: 11,
-        limits: BTreeMap::from([("tables_late", 6)]),
+        limits: BTreeMap::from([("tables_late".into(), 6)]),
         ..Report::default()
     };
     Batch {

@@ -71,16 +71,28 @@ fn seed(name: &Name) -> String {
     format!("{}\0{}", name.module, name.function)
 }
 
-/// The kind's hue in one of seven shades, so that neighbours can be told apart.
+/// The kind's hue, as on the page, in one of seven shades, so that neighbours can be told apart.
 fn color(kind: Kind, seed: &str) -> Color {
     let (hue, saturation, lightness) = match kind {
         Kind::Kernel => (27.0, 0.86, 0.66),
         Kind::Native => (212.0, 0.72, 0.70),
-        Kind::Interpreted => (146.0, 0.42, 0.62),
-        Kind::Jit => (275.0, 0.52, 0.74),
+        Kind::Interpreted => (152.0, 0.54, 0.60),
+        Kind::Jit => (270.0, 0.33, 0.72),
         Kind::Root => (222.0, 0.14, 0.86),
         Kind::Label => (190.0, 0.30, 0.80),
         Kind::Unknown | Kind::Trimmed => (220.0, 0.08, 0.74),
+        Kind::Jvm => (132.0, 0.56, 0.73),
+        Kind::Cpython => (310.0, 0.35, 0.61),
+        Kind::V8js => (234.0, 0.80, 0.72),
+        Kind::Ruby => (231.0, 0.44, 0.83),
+        Kind::Php => (359.0, 0.69, 0.66),
+        Kind::Dotnet => (51.0, 0.80, 0.69),
+        Kind::Beam => (213.0, 0.49, 0.61),
+        Kind::Perl => (28.0, 0.59, 0.56),
+        Kind::Lua => (328.0, 0.32, 0.67),
+        Kind::R => (342.0, 0.52, 0.73),
+        Kind::Julia => (348.0, 0.76, 0.72),
+        Kind::Wasm => (189.0, 0.68, 0.84),
     };
     // FNV-1a (RFC draft-eastlake-fnv).
     let hash = seed.bytes().fold(0x811c_9dc5_u32, |hash, byte| {

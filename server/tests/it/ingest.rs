@@ -575,7 +575,7 @@ async fn a_sender_without_our_attributes_is_welcome() {
         .iter()
         .map(|column| arrow::util::display::array_value_to_string(column, 0).unwrap())
         .collect();
-    assert_eq!(row, ["cpu", "shop", "shop-web", "interpreted", "73"]);
+    assert_eq!(row, ["cpu", "shop", "shop-web", "cpython", "73"]);
     // No instance: no account. Who sends is shown all the same.
     let nodes = get(&app.address, "/api/v1/nodes").await.json()["nodes"].take();
     assert_eq!(nodes.as_array().unwrap().len(), 1, "{nodes}");

@@ -5,9 +5,13 @@ import {
   diffPaint,
   framePaint,
   KINDS,
+  type Kind,
   kernelShade,
   kindOf,
+  kindSwatch,
+  kindWord,
   layerColour,
+  legendKinds,
   modulePaint,
   type Pair,
   rowPaint,
@@ -49,6 +53,40 @@ function contrast(one: string, other: string): number {
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 }
 
+/** How those see who lack the cones for red, or for green (Machado, Oliveira and Fernandes 2009), in linear light. */
+const PROTAN = [
+  [0.152286, 1.052583, -0.204868],
+  [0.114503, 0.786281, 0.099216],
+  [-0.003882, -0.048116, 1.051998],
+];
+const DEUTAN = [
+  [0.367322, 0.860646, -0.227968],
+  [0.280085, 0.672501, 0.047413],
+  [-0.01182, 0.04294, 0.968881],
+];
+
+const linear = (colour: Rgb) => colour.map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)) as Rgb;
+
+/** In linear light. */
+function simulated(colour: Rgb, sight: typeof PROTAN | null): Rgb {
+  const light = linear(colour);
+  if (sight === null) return light;
+  const sums = sight.map((row) => row.reduce((sum, factor, i) => sum + factor * (light[i] as number), 0));
+  return sums.map((v) => Math.min(1, Math.max(0, v))) as Rgb;
+}
+
+/** As Ottosson defines it (2020): equal distances look equally far. */
+function oklab([r, g, b]: Rgb): Rgb {
+  const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
+  const m = Math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);
+  const s = Math.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b);
+  return [
+    0.2104542553 * l + 0.793617785 * m - 0.0040720468 * s,
+    1.9779984951 * l - 2.428592205 * m + 0.4505937099 * s,
+    0.0259040371 * l + 0.7827717662 * m - 0.808675766 * s,
+  ];
+}
+
 const THEMES: readonly Theme[] = ["light", "dark"];
 const PAIRS: readonly Pair[] = ["red-blue", "orange-blue"];
 const CHANGES: readonly Change[] = ["grew", "shrank", "new", "gone"];
@@ -69,6 +107,57 @@ describe("colours", () => {
     expect(kindOf("kernel", false)).toBe("kernel");
     expect(kindOf("something", false)).toBe("unknown");
     expect(framePaint("native", "a", "light")).toEqual(framePaint("native", "a", "light"));
+  });
+
+  it("gives each language a word, and a function that was inlined the colour of its language", () => {
+    expect((["jvm", "cpython", "v8js", "ruby", "php", "jit", "native"] as const).map(kindWord)).toEqual([
+      "Java",
+      "Python",
+      "Node.js",
+      "Ruby",
+      "PHP",
+      "JIT",
+      "native",
+    ]);
+    expect(kindOf("jvm", true)).toBe("jvm");
+    expect(kindOf("toString", false)).toBe("unknown");
+    const words = KINDS.map(kindWord);
+    expect(new Set(words).size).toBe(words.length);
+  });
+
+  it("names in the legend what a picture has, and nothing else", () => {
+    const frame = (kind: string, inlined = false) => ({ kind, inlined });
+    expect(
+      legendKinds([frame("cpython"), frame("kernel"), frame("native", true), frame("root"), frame("label")]),
+    ).toEqual(["kernel", "cpython", "inlined"]);
+    expect(legendKinds([frame("jvm", true), frame("odd")])).toEqual(["jvm", "unknown"]);
+    expect(legendKinds([])).toEqual([]);
+  });
+
+  it("tells kinds apart, also for those who see no red or no green", () => {
+    // What stands in one stack with native code and the kernel is further apart than what seldom meets.
+    const main: readonly Kind[] = ["kernel", "native", "jvm", "cpython", "v8js", "ruby", "php"];
+    for (const theme of THEMES)
+      for (const sight of [null, PROTAN, DEUTAN]) {
+        const seen = new Map<Kind, Rgb>(
+          KINDS.map((kind) => [kind, oklab(simulated(rgb(kindSwatch(kind, theme)), sight))] as const),
+        );
+        const apart = (kinds: readonly Kind[]) =>
+          Math.min(
+            ...kinds.flatMap((a, i) =>
+              kinds
+                .slice(i + 1)
+                .map((b) => Math.hypot(...(seen.get(a) ?? []).map((v, at) => v - (seen.get(b)?.[at] ?? 0)))),
+            ),
+          );
+        expect(apart(main)).toBeGreaterThan(sight === null ? 0.09 : 0.05);
+        expect(apart(KINDS)).toBeGreaterThan(sight === null ? 0.04 : 0.025);
+      }
+  });
+
+  it("lets frames of each kind be seen on the page's ground", () => {
+    for (const theme of THEMES)
+      for (const kind of KINDS) expect(contrast(kindSwatch(kind, theme), styled("panel", theme))).toBeGreaterThan(1.25);
   });
 
   it("tells rows of labels from all frames by lightness, without a hue, and legibly", () => {

@@ -12,18 +12,61 @@ export interface Paint {
   text: string;
 }
 
-/** What the legend names. `inlined` is a native (or other) frame that the compiler dissolved in its caller. */
-export const KINDS = ["kernel", "native", "interpreted", "jit", "inlined", "unknown"] as const;
+/** Languages that something runs, by what runs them, as the server calls that; and what people call them. */
+export const LANGUAGES = {
+  jvm: "Java",
+  cpython: "Python",
+  v8js: "Node.js",
+  ruby: "Ruby",
+  php: "PHP",
+  dotnet: ".NET",
+  beam: "Erlang",
+  perl: "Perl",
+  lua: "Lua",
+  r: "R",
+  julia: "Julia",
+  wasm: "WebAssembly",
+} as const;
+export type Language = keyof typeof LANGUAGES;
+
+/**
+ * What the legend names, in its order. `inlined` is a native frame that the compiler dissolved in its caller;
+ * `interpreted` is of a language that is not told.
+ */
+export const KINDS = [
+  "kernel",
+  "native",
+  ...(Object.keys(LANGUAGES) as Language[]),
+  "interpreted",
+  "jit",
+  "inlined",
+  "unknown",
+] as const;
 export type Kind = (typeof KINDS)[number] | "root" | "trimmed" | "label";
 
 type Hsl = readonly [hue: number, saturation: number, lightness: number];
 
-/** The middle of each kind's shades. */
+/**
+ * The middle of each kind's shades: found by a search for colours that are as far from each other as can be, also for
+ * those who see no red or no green, under a text that is read and on the page's ground.
+ */
 const BASE: Record<Kind, Record<Theme, Hsl>> = {
   kernel: { light: [27, 86, 66], dark: [25, 62, 33] },
   native: { light: [212, 72, 70], dark: [214, 50, 42] },
-  interpreted: { light: [146, 42, 62], dark: [150, 36, 28] },
-  jit: { light: [275, 52, 74], dark: [276, 34, 44] },
+  interpreted: { light: [152, 54, 60], dark: [152, 38, 18] },
+  jit: { light: [270, 33, 72], dark: [270, 53, 43] },
+  jvm: { light: [132, 56, 73], dark: [132, 25, 32] },
+  cpython: { light: [310, 35, 61], dark: [310, 68, 25] },
+  v8js: { light: [234, 80, 72], dark: [234, 66, 54] },
+  ruby: { light: [231, 44, 83], dark: [231, 55, 36] },
+  php: { light: [359, 69, 66], dark: [359, 57, 26] },
+  dotnet: { light: [51, 80, 69], dark: [51, 74, 18] },
+  beam: { light: [213, 49, 61], dark: [213, 59, 33] },
+  perl: { light: [28, 59, 56], dark: [28, 44, 27] },
+  lua: { light: [328, 32, 67], dark: [328, 78, 28] },
+  r: { light: [342, 52, 73], dark: [342, 38, 34] },
+  julia: { light: [348, 76, 72], dark: [348, 63, 45] },
+  wasm: { light: [189, 68, 84], dark: [189, 50, 32] },
   inlined: { light: [206, 62, 83], dark: [207, 34, 30] },
   unknown: { light: [220, 8, 74], dark: [220, 6, 36] },
   root: { light: [222, 14, 86], dark: [222, 12, 25] },
@@ -55,10 +98,24 @@ const RAMP: Record<Theme, { grey: Paint; saturation: Span; lightness: Span }> = 
 
 const SHADES = 7;
 
+const isLanguage = (kind: string): kind is Language => Object.hasOwn(LANGUAGES, kind);
+
+/** A kind in a word, such as `native` or `Python`. */
+export function kindWord(kind: Kind): string {
+  return isLanguage(kind) ? LANGUAGES[kind] : kind === "jit" ? "JIT" : kind;
+}
+
+/** A function that was inlined is still of its language. */
 export function kindOf(kind: string, inlined: boolean): Kind {
-  if (kind === "root" || kind === "trimmed" || kind === "label") return kind;
+  if (kind === "root" || kind === "trimmed" || kind === "label" || isLanguage(kind)) return kind;
   if (inlined) return "inlined";
   return (KINDS as readonly string[]).includes(kind) ? (kind as Kind) : "unknown";
+}
+
+/** Of kinds that a tree has, those that a legend names, in its order. */
+export function legendKinds(seen: readonly { kind: string; inlined: boolean }[]): Kind[] {
+  const kinds = new Set(seen.map(({ kind, inlined }) => kindOf(kind, inlined)));
+  return KINDS.filter((kind) => kinds.has(kind));
 }
 
 const hsl = ([hue, saturation, lightness]: Hsl) => `hsl(${hue} ${saturation}% ${lightness}%)`;

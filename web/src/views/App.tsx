@@ -5,9 +5,9 @@ import { said } from "../state/moments/said.ts";
 import { Header, titleOf } from "./bar/Header.tsx";
 import { Help } from "./bar/Help.tsx";
 import { PaletteKey } from "./bar/PaletteKey.tsx";
-import { ValueMenu } from "./chart/ValueMenu.tsx";
+import { openValue } from "./chart/ValueButtons.tsx";
 import { Explore } from "./explore/Explore.tsx";
-import { Compare, Heatmap, Lost, Nodes, SaidNote, Timeline } from "./lazyViews.tsx";
+import { Compare, Heatmap, Lost, Nodes, SaidNote, Timeline, ValueMenu } from "./lazyViews.tsx";
 import { Scope } from "./scope/Scope.tsx";
 import { WheelHint } from "./wheel/WheelHint.tsx";
 
@@ -31,7 +31,7 @@ export function App() {
         {view === "nodes" && <Nodes />}
       </main>
       <Help />
-      <ValueMenu />
+      {openValue.value !== null && <ValueMenu />}
       <PaletteKey />
       {said.value !== null && <SaidNote />}
       <WheelHint />

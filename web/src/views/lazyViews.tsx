@@ -2,6 +2,8 @@
  * What the first picture of the page does not need. Each file that is fetched later stands here and nowhere else, so
  * that these imports close the only circles that there are.
  */
+import type { Tree } from "../logic/tree/tree.ts";
+import { lazyFile } from "../state/lazyFile.ts";
 import { say } from "../state/moments/said.ts";
 import { begin, lazy, withStyles } from "./lazyView.tsx";
 import { Busy, Missing } from "./ui/Notices.tsx";
@@ -13,7 +15,7 @@ const panels = () => withStyles(import("./bar/Panels.ts"));
 const frames = () => withStyles(import("./graph/Frames.ts")).then(begin);
 const markers = () => withStyles(import("./markers/Markers.ts")).then(begin);
 const siblings = () => import("./scope/Siblings.tsx").then(begin);
-const timeline = () => import("./timeline/Timeline.tsx").then(begin);
+const timeline = () => withStyles(import("./timeline/Timeline.tsx")).then(begin);
 
 /** Saves what is in sight as a file of its own. */
 export function saveAs(kind: "html" | "png" | "svg"): void {
@@ -22,13 +24,37 @@ export function saveAs(kind: "html" | "png" | "svg"): void {
     .catch(() => say("The file could not be made: load the page anew.", true));
 }
 
+/** What can be done with a frame; null until it is there. */
+const framesFile = lazyFile(frames);
+export const actionsFile = framesFile.content;
+
+/** What a hand near the graph asks for next: before it is there, nothing of it is missed. */
+export const preloadFrames = framesFile.preload;
+
+/** An action whose key came before its file did. */
+export function actLater(tree: Tree, node: number | null, key: string): void {
+  frames().then(
+    (file) => {
+      const actions = node === null ? file.treeActions() : file.frameActions(tree, node);
+      actions.find((action) => action.key === key)?.run();
+    },
+    () => say("A part of the page could not be loaded: load it anew.", true),
+  );
+}
+
 export const Compare = lazy(() => compare().then((file) => file.Compare), waiting);
 export const CompareProfile = lazy(
   () => compare().then((file) => file.CompareProfile),
   <Missing error={null} loading={true} kind="graph" />,
 );
+/** Without them the chart is whole. */
+export const ChangeButtons = lazy(
+  () => import("./explore/ChangeButtons.tsx").then((file) => file.ChangeButtons),
+  null,
+  false,
+);
 export const ChangedMost = lazy(() => compare().then((file) => file.ChangedMost), <Busy on={true} />);
-export const Heatmap = lazy(() => import("./heatmap/Heatmap.tsx").then((file) => file.Heatmap), waiting);
+export const Heatmap = lazy(() => withStyles(import("./heatmap/Heatmap.tsx")).then((file) => file.Heatmap), waiting);
 export const Timeline = lazy(() => timeline().then((file) => file.Timeline), waiting);
 export const Nodes = lazy(() => withStyles(import("./nodes/Nodes.tsx")).then((file) => file.Nodes), waiting);
 export const HelpDialog = lazy(() => panels().then((file) => file.HelpDialog));
@@ -42,6 +68,8 @@ export const Palette = lazy(() => withStyles(import("./palette/Palette.tsx")).th
 export const Moments = lazy(() => panels().then((file) => file.Moments));
 export const DownloadLinks = lazy(() => frames().then((file) => file.DownloadLinks));
 export const RankTable = lazy(() => frames().then((file) => file.RankTable), <Busy on={true} />);
+export const Chips = lazy(() => frames().then((file) => file.Chips), null, false);
+export const ValueMenu = lazy(() => frames().then((file) => file.ValueMenu));
 export const FrameMenu = lazy(() => frames().then((file) => file.FrameMenu));
 /** Where these cannot be had, what is done next tells so. */
 export const Tooltip = lazy(() => frames().then((file) => file.Tooltip), null, false);
@@ -55,4 +83,7 @@ export const MarkerLane = lazy(() => markers().then((file) => file.MarkerLane), 
 export const MarkersMenu = lazy(() => markers().then((file) => file.MarkersMenu), null, false);
 export const SaidNote = lazy(() => markers().then((file) => file.SaidNote), null, false);
 export const Siblings = lazy(() => siblings().then((file) => file.Siblings), <Busy on={true} />);
-export const TopLists = lazy(() => import("./explore/TopLists.tsx").then((file) => file.TopLists), <Busy on={true} />);
+export const TopLists = lazy(
+  () => withStyles(import("./explore/TopLists.tsx")).then((file) => file.TopLists),
+  <Busy on={true} />,
+);

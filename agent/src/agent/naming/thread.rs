@@ -116,9 +116,12 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         ("perf_maps_left_out", perf_maps_left_out),
         ("places_given_up", locations_given_up),
     ];
-    report
-        .limits
-        .extend(left_out.into_iter().filter(|(_, count)| *count > 0));
+    report.limits.extend(
+        left_out
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| (name.into(), count)),
+    );
 
     let mut frame_table = FrameTable::of(&named);
     drop(named);

@@ -1,6 +1,7 @@
 //! What a language's runtime is to the agent: one file beside this one makes it of a room of `crate::runtime`.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::KnownFiles;
@@ -33,6 +34,11 @@ pub(super) type Reading = Box<dyn FnOnce() -> Result<Arc<dyn Reader>, String> + 
 pub(super) trait Reader: Send + Sync + Debug {
     /// Tells the kernel side what it walks by.
     fn describe(&self, to: &mut so_runtime);
+
+    /// Whether there is code that the program made since this was read, of which more is to be said.
+    fn lacks(&self, _made: &[Range<u64>]) -> bool {
+        false
+    }
 
     /// The frames of a place, leaf first, of which there is at least one.
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless>;

@@ -7,6 +7,7 @@
 mod jvm;
 mod language;
 mod library;
+mod php;
 mod place;
 mod python;
 mod ruby;
@@ -26,15 +27,16 @@ use place::Nameless;
 pub(super) use place::RuntimePlace;
 
 /// All that are known, each at the place that [`language_of`] says.
-static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &ruby::CRuby];
-const COUNT: usize = 3;
+static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend, &ruby::CRuby];
+const COUNT: usize = 4;
 
 /// Whose frame it is.
 fn language_of(frame: RuntimeWord) -> usize {
     match frame {
         RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => 0,
         RuntimeWord::Python(_) => 1,
-        RuntimeWord::Ruby(_) => 2,
+        RuntimeWord::Php(_) => 2,
+        RuntimeWord::Ruby(_) => 3,
     }
 }
 
@@ -47,6 +49,9 @@ const MAX_ASKED_PER_SECOND: u32 = 4_000;
 const RETRY_NS: u64 = 25_000_000;
 const RETRY_PART: u64 = 8;
 const GIVE_UP_NS: u64 = 20_000_000_000;
+/// Reasons for unknown layouts that are told apart, and how many bytes of one are told: the server's bound of a name.
+const MAX_REASONS: usize = 4;
+const MAX_REASON_BYTES: usize = 47;
 /// Files that are remembered, for each language.
 const MAX_FILES: usize = 8192;
 
@@ -122,11 +127,18 @@ pub(super) struct Runtimes {
     interned: FastMap<Arc<Frame>, ()>,
     asked_in_second: (u64, u32),
     stats: RuntimeStats,
+    /// Programs whose runtime has a layout that is not known, by what is wrong with it.
+    unknown: BTreeMap<Box<str>, u64>,
 }
 
 impl Runtimes {
     pub(super) fn stats(&self) -> RuntimeStats {
         self.stats
+    }
+
+    /// Programs whose runtime has a layout that is not known, by what is wrong with it.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.unknown.iter().map(|(reason, count)| (&**reason, *count))
     }
 
     /// By what the kernel side walks a program's own code.
@@ -149,10 +161,32 @@ impl Runtimes {
                 let (since_ns, next_ns) = (now_ns, now_ns);
                 program.of_languages[number] = Some(State::Waiting { since_ns, next_ns });
             }
+            self.renew(*language, number, key, table);
         }
         let known = self.programs.get(&key);
         if known.is_some_and(|program| program.next_ns().is_some()) {
             self.look(key, table, now_ns);
+        }
+    }
+
+    /// Reads a runtime again that has made code since; what is known of it holds meanwhile, and where that fails.
+    fn renew(&mut self, language: &dyn Language, number: usize, key: ProgramKey, table: &Table) {
+        let Some(program) = self.programs.get_mut(&key) else {
+            return;
+        };
+        let Some(State::Ready(reader)) = &program.of_languages[number] else {
+            return;
+        };
+        let made = table.code_ranges(key).filter(|range| table.is_made(key, range.source));
+        let made: Vec<_> = made.map(|range| range.start..range.end).collect();
+        if !reader.lacks(&made) {
+            return;
+        }
+        let found = find(language, key, table, &mut self.files[number]).zip(table.proc_id(key));
+        let read = found.and_then(|((library, file), tgid)| guarded_for(tgid, language.reading(tgid, &library, &file)));
+        if let Some(Ok(reader)) = read {
+            reader.describe(program.described.get_or_insert_default());
+            program.of_languages[number] = Some(State::Ready(reader));
         }
     }
 
@@ -207,6 +241,7 @@ impl Runtimes {
                         "cannot read a language's runtime: its frames have no names"
                     );
                     self.stats.unknown += 1;
+                    count_reason(&mut self.unknown, &reason);
                     State::Unknown
                 }
                 _ => continue,
@@ -312,6 +347,16 @@ impl Runtimes {
 /// What is asked of a process, on another thread.
 type Asked = Box<dyn FnOnce() -> Result<Vec<Frame>, Nameless> + Send>;
 
+/// Counts a reason, without what is of one process alone.
+fn count_reason(counts: &mut BTreeMap<Box<str>, u64>, reason: &str) {
+    let lasting = reason.split(" at 0x").next().unwrap_or(reason);
+    let lasting = &lasting[..lasting.floor_char_boundary(MAX_REASON_BYTES)];
+    let is_room = counts.len() < MAX_REASONS || counts.contains_key(lasting);
+    *counts
+        .entry(if is_room { lasting } else { "other" }.into())
+        .or_default() += 1;
+}
+
 /// A language's runtime, of a program's files; the number of those that are remembered has a limit.
 fn find(
     language: &dyn Language,
@@ -330,5 +375,36 @@ fn known(frames: Frames) -> Known {
         is_gap: frames.iter().any(|frame| frame.kind == FrameKind::Unknown),
         frames,
         is_final: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_few_and_of_no_single_process() {
+        let mut counts = BTreeMap::new();
+        for reason in [
+            "Python 3.16: unknown layout".to_owned(),
+            "Python 3.16: unknown layout".to_owned(),
+            "a thread at 0x7f00 makes no sense".to_owned(),
+            "a thread at 0x7f08 makes no sense".to_owned(),
+            "é".repeat(40),
+            "fourth".to_owned(),
+            "fifth".to_owned(),
+            "sixth".to_owned(),
+        ] {
+            count_reason(&mut counts, &reason);
+        }
+        let long = "é".repeat(MAX_REASON_BYTES / 2);
+        let expected = [
+            ("Python 3.16: unknown layout", 2),
+            ("a thread", 2),
+            ("fourth", 1),
+            ("other", 2),
+            (long.as_str(), 1),
+        ];
+        assert_eq!(counts, expected.map(|(reason, count)| (reason.into(), count)).into());
     }
 }

@@ -26,8 +26,8 @@ pub(super) use shared::{charged_bytes, shared_bytes};
 #[cfg(any(test, fuzzing))]
 pub(in crate::kernel) use walk::LiveRuntime;
 pub use walk::{
-    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_ruby,
-    so_runtime, so_walk,
+    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_php,
+    so_ruby, so_runtime, so_walk,
 };
 
 /// Slots in the map of slabs.
@@ -43,6 +43,7 @@ const MAPPED_NS: u64 = 1_000_000_000;
 const WINDOW_WORDS: usize = 4 * 1024;
 /// `SO_RUNTIME_JVM` of bpf/abi.h.
 const KIND_JVM: u32 = 1;
+const KIND_PHP: u32 = 16;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
 
@@ -327,9 +328,15 @@ impl Tables {
             return WalkStop::NoTable;
         };
         let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
-        // CPython's own chain of frames has gone on since the stack was copied; what HotSpot says of code has not.
+        // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has not, nor
+        // how code that OPcache made is stepped from.
         let runtime = runtime.map(|runtime| so_runtime {
-            kinds: runtime.kinds & KIND_JVM,
+            kinds: runtime.kinds & (KIND_JVM | KIND_PHP),
+            php: so_php {
+                current: 0,
+                fiber: 0,
+                ..runtime.php
+            },
             ..*runtime
         });
         let live = runtime.as_ref().map(|runtime| walk::LiveRuntime { runtime, read });

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use super::super::parts::rare_part;
 use super::layout::{CODE_BYTES, Layout, LayoutError, Version};
 use super::offsets::{FrameForm, Offsets, TYPE};
 use super::{ADDRESSES, ReadMemory, Unreadable, field, is_object, part, pointer, read, word};
+use crate::runtime::parts::rare_part;
 
 /// Threads and frames that are looked at for code.
 const MAX_THREADS: usize = 64;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::super::parts::rare_part;
 use super::layout::{Current, Layout, LayoutError, Place, Version};
 use super::offsets::{
     BODY_ENCODED, BODY_SIZE, CONTEXT_FRAME, CONTEXT_STACK, CONTEXT_STACK_WORDS, FRAME_ENV, FRAME_ISEQ, IMEMO_ISEQ,
     IMEMO_SHIFT, ISEQ_BODY, T_IMEMO, TYPE_MASK,
 };
 use super::{ADDRESSES, ReadMemory, Unreadable, field, is_object, number, word};
+use crate::runtime::parts::rare_part;
 
 /// Frames that are looked at for code.
 const MAX_FRAMES: u64 = 64;

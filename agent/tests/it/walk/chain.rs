@@ -3,7 +3,7 @@
 use stakeout_agent::kernel::{Arch, HostMemory, LEAF_FRAMES, RED_ZONE_BYTES, Registers, WalkStop, leave_out_middle};
 use stakeout_agent::unwind::{Code, CodeMapping, Layout};
 
-const MAX_FRAMES: usize = 512;
+const MAX_FRAMES: usize = 1024;
 const STACK: u64 = 0x7000_0000;
 const CODE: u64 = 0x40_0000;
 

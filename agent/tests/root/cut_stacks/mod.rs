@@ -104,8 +104,8 @@ fn recursion_of_any_depth_adds_up() {
             && names[0] == "burn"
             && names.iter().filter(|name| **name == "descend").count() >= 400
             && gaps == usize::from(truncated)
-            && truncated == (names.len() > 512)
-            && names.len() <= 513
+            && truncated == (names.len() > 1024)
+            && names.len() <= 1025
     });
     // What is left out counts in powers of two, up to 4,096.
     let deep: Vec<_> = stacks
@@ -118,7 +118,7 @@ fn recursion_of_any_depth_adds_up() {
         deep.len()
     );
     let samples: usize = deep.iter().map(|key| stacks[*key]).sum();
-    assert!(samples > 20, "{samples} samples deeper than 512 frames");
+    assert!(samples > 20, "{samples} samples deeper than 1,024 frames");
 
     // The walk ends before the root: that is known from what the thread did before, or another process of the same
     // program.

@@ -4,7 +4,9 @@
 //! its own there, else those that are installed.
 
 mod java;
+mod php;
 mod python;
+mod requests;
 mod ruby;
 
 use std::collections::BTreeMap;
@@ -73,6 +75,7 @@ fn programs_of_languages_with_a_runtime_have_their_own_names() {
     let only = std::env::var("STAKEOUT_STACKS").unwrap_or_default();
     let folder = tempfile::tempdir().unwrap();
     let programs = java::programs(folder.path()).into_iter().chain(python::programs());
+    let programs = programs.chain(php::programs());
     let programs = programs.chain(ruby::programs());
     let programs: Vec<Program> = programs.filter(|program| program.title.contains(&only)).collect();
     let begun = Instant::now();

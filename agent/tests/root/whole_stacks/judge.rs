@@ -187,7 +187,7 @@ impl<'a> UserStack<'a> {
                     // The walked stack's leaf and root, with a frame between that stands for the rest.
                     let rest = self.names().filter(|name| name.starts_with("[… ")).count();
                     let is_rooted = self.names().rev().take(5).any(|name| name == "main");
-                    cut && rest == 1 && is_rooted && self.frames.len() <= 513 && own >= 500 || !cut && self.is_whole()
+                    cut && rest == 1 && is_rooted && self.frames.len() <= 1025 && own >= 1000 || !cut && self.is_whole()
                 })
             }
         }

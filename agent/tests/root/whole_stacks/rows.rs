@@ -492,7 +492,7 @@ fn situations() -> Vec<Row> {
             ..PLAIN
         },
         Row {
-            title: "recursion, 1,000 deep",
+            title: "recursion, 2,000 deep",
             build: |shop| {
                 shop.compile_program("cc", "recursion.c", &[]);
                 Truth::Recursion {
@@ -500,7 +500,7 @@ fn situations() -> Vec<Row> {
                 }
             },
             shows: Some((Feature::Truncated, 0.9)),
-            note: "of more than 512 frames those at the leaf and at the root are kept, and the stack says that it was cut",
+            note: "of more than 1,024 frames those at the leaf and at the root are kept, and the stack says that it was cut",
             ..PLAIN
         },
     ]

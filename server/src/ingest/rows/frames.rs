@@ -488,8 +488,11 @@ fn string_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a
     Ok(text(bytes_of(raw, index, user)?)?)
 }
 
-/// The closed list of kinds.
-const KINDS: [&str; 5] = ["unknown", "kernel", "native", "jit", "interpreted"];
+/// The closed list of kinds, as `query::tree::Kind` reads it: what is interpreted is called by its language.
+const KINDS: [&str; 16] = [
+    "unknown", "kernel", "native", "jit", "jvm", "cpython", "v8js", "ruby", "php", "dotnet", "beam", "perl", "lua",
+    "r", "julia", "wasm",
+];
 
 const UNKNOWN: u8 = 0;
 
@@ -501,16 +504,18 @@ const MARKER: u8 = 254;
 /// Not looked at yet.
 const NOT_ASKED: u8 = 255;
 
-/// A kind's place in [`KINDS`], from OTLP's open list: what it calls a language is compiled or interpreted, and what
-/// is not known here is neither.
+/// A kind's place in [`KINDS`], from OTLP's open list: a language is compiled to native code or is a kind of its own,
+/// and what is not known here is neither.
 fn frame_kind(otlp: &str) -> u8 {
-    match otlp {
-        "kernel" => KERNEL,
-        "native" | "go" | "rust" | "swift" | "zig" | "c" | "cpp" | "c++" | "nim" | "crystal" | "ocaml" | "haskell" => 2,
-        "jit" => 3,
-        "cpython" | "python" | "ruby" | "php" | "perl" | "jvm" | "java" | "dotnet" | "v8js" | "nodejs"
-        | "javascript" | "beam" | "lua" | "luajit" | "r" | "julia" | "wasm" => 4,
-        "abort-marker" => MARKER,
-        _ => UNKNOWN,
-    }
+    let name = match otlp {
+        "abort-marker" => return MARKER,
+        "go" | "rust" | "swift" | "zig" | "c" | "cpp" | "c++" | "nim" | "crystal" | "ocaml" | "haskell" => "native",
+        "python" => "cpython",
+        "java" => "jvm",
+        "nodejs" | "javascript" => "v8js",
+        "luajit" => "lua",
+        name => name,
+    };
+    let known = KINDS.iter().position(|kind| *kind == name);
+    known.map_or(UNKNOWN, |kind| kind as u8)
 }

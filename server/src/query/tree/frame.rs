@@ -14,7 +14,7 @@ pub enum Kind {
     Kernel,
     /// Compiled code of a file.
     Native,
-    /// A function that an interpreter runs.
+    /// A function that an interpreter or a virtual machine runs: of no language below, or stored by an older server.
     Interpreted,
     /// Code that was made at run time.
     Jit,
@@ -24,11 +24,35 @@ pub enum Kind {
     Trimmed,
     /// A value of a label above the stacks that have it: its module is the label's name.
     Label,
+    /// Java and what else a JVM runs; this and what follows is called as in `profile.frame.type`.
+    Jvm,
+    /// Python on CPython.
+    Cpython,
+    /// JavaScript on V8, such as Node.js.
+    V8js,
+    /// Ruby.
+    Ruby,
+    /// PHP.
+    Php,
+    /// What .NET runs.
+    Dotnet,
+    /// Erlang and Elixir.
+    Beam,
+    /// Perl.
+    Perl,
+    /// Lua, also LuaJIT.
+    Lua,
+    /// R.
+    R,
+    /// Julia.
+    Julia,
+    /// WebAssembly.
+    Wasm,
 }
 
 impl Kind {
     /// In the order of the numbers that stand in answers.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 20] = [
         Kind::Root,
         Kind::Kernel,
         Kind::Native,
@@ -37,6 +61,18 @@ impl Kind {
         Kind::Unknown,
         Kind::Trimmed,
         Kind::Label,
+        Kind::Jvm,
+        Kind::Cpython,
+        Kind::V8js,
+        Kind::Ruby,
+        Kind::Php,
+        Kind::Dotnet,
+        Kind::Beam,
+        Kind::Perl,
+        Kind::Lua,
+        Kind::R,
+        Kind::Julia,
+        Kind::Wasm,
     ];
 
     /// As the `frames` table and answers call it.
@@ -50,18 +86,30 @@ impl Kind {
             Kind::Unknown => "unknown",
             Kind::Trimmed => "trimmed",
             Kind::Label => "label",
+            Kind::Jvm => "jvm",
+            Kind::Cpython => "cpython",
+            Kind::V8js => "v8js",
+            Kind::Ruby => "ruby",
+            Kind::Php => "php",
+            Kind::Dotnet => "dotnet",
+            Kind::Beam => "beam",
+            Kind::Perl => "perl",
+            Kind::Lua => "lua",
+            Kind::R => "r",
+            Kind::Julia => "julia",
+            Kind::Wasm => "wasm",
         }
+    }
+
+    /// Whether stacks have frames of this kind; trees have others, too.
+    pub fn is_of_stacks(self) -> bool {
+        !matches!(self, Kind::Root | Kind::Trimmed | Kind::Label)
     }
 
     /// The kind that the `frames` table calls by this name.
     pub fn of_frame(name: &str) -> Kind {
-        match name {
-            "kernel" => Kind::Kernel,
-            "native" => Kind::Native,
-            "interpreted" => Kind::Interpreted,
-            "jit" => Kind::Jit,
-            _ => Kind::Unknown,
-        }
+        let known = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        known.filter(|kind| kind.is_of_stacks()).unwrap_or(Kind::Unknown)
     }
 }
 
@@ -206,6 +254,16 @@ impl Missing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_has_the_number_of_its_name_in_answers() {
+        for (number, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            let stored = if kind.is_of_stacks() { kind } else { Kind::Unknown };
+            assert_eq!(Kind::of_frame(kind.name()), stored);
+        }
+        assert_eq!(Kind::of_frame("cobol"), Kind::Unknown);
+    }
 
     #[test]
     fn frames_without_names_are_shown_as_what_is_known() {

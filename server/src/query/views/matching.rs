@@ -138,7 +138,7 @@ fn name_of(parts: Vec<String>) -> Result<Name, String> {
     let [kind, module, function] =
         <[String; 3]>::try_from(parts).map_err(|_| "a frame is KIND,MODULE,FUNCTION".to_owned())?;
     let known = Kind::ALL.into_iter().find(|one| one.name() == kind);
-    match known.filter(|kind| !matches!(kind, Kind::Root | Kind::Trimmed | Kind::Label)) {
+    match known.filter(|kind| kind.is_of_stacks()) {
         Some(kind) => Ok(Name {
             function: function.into(),
             module: module.into(),

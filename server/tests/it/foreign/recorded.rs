@@ -44,7 +44,6 @@ fn truth() -> Vec<Sample> {
         .map(|frame| {
             let kind = match frame[1] {
                 "go" => "native",
-                "cpython" => "interpreted",
                 kind => kind,
             };
             let [module, build, function, file] = [2, 3, 4, 5].map(|at| frame[at].to_owned());

@@ -68,6 +68,19 @@ describe("limits", () => {
     expect(limits.text.split("\n")).toHaveLength(3);
   });
 
+  it("have their causes below them", () => {
+    const limits = limitsOf({
+      runtimes_unknown: 3,
+      "runtimes_unknown.Python 3.16: unknown layout": 2,
+      "runtimes_unknown.HotSpot 26: no field Method._code": 1,
+    });
+    expect([limits.reached, limits.brief]).toEqual([1, "runtimes_unknown 3"]);
+    expect(limits.text.split("\n").slice(1)).toEqual([
+      "  Python 3.16: unknown layout: 2",
+      "  HotSpot 26: no field Method._code: 1",
+    ]);
+  });
+
   it("are none where none was reached, or the agent does not tell", () => {
     expect(limitsOf(undefined)).toEqual({ reached: 0, brief: "", text: "" });
     expect(limitsOf({ rate_lowered: 0 })).toEqual(limitsOf({}));

@@ -24,11 +24,12 @@ export const LIMIT_WORDS: Record<string, string> = {
   programs_forgotten: "programs replaced by an exec and forgotten for want of room: short ones may lack names",
   code_replaced: "addresses without a name: other code was loaded there between the sample and the look at it",
   runtime_code_replaced:
-    "frames of Java or Python without a name: their code was replaced between the sample and the look at it",
+    "frames of a language's runtime without a name: their code was replaced between the sample and the look at it",
   runtime_frames_unreadable:
-    "frames of Java or Python without a name: their process had ended, or did not let itself be read",
-  runtime_frames_put_off: "frames of Java or Python without a name in some samples, since too many were new at once",
-  runtimes_unknown: "programs with a Java machine or a Python of a layout that this agent does not know",
+    "frames of a language's runtime without a name: their process had ended, or did not let itself be read",
+  runtime_frames_put_off:
+    "frames of a language's runtime without a name in some samples, since too many were new at once",
+  runtimes_unknown: "programs with a language's runtime of a layout that this agent does not know",
   kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
   files_given_up_unread: "files of ended programs given up before they were read: their functions may lack names",
   places_given_up: "addresses in files that were given up: they have a module and no function's name",
@@ -54,7 +55,14 @@ export interface Limits {
 }
 
 export function limitsOf(byName: Record<string, number> | undefined): Limits {
-  const reached = Object.entries(byName ?? {}).filter(([, times]) => times > 0);
+  const all = Object.entries(byName ?? {}).filter(([, times]) => times > 0);
+  // Behind a dot stands a cause of a part of the same.
+  const reached = all.filter(([name]) => !name.includes("."));
+  const causesOf = (name: string) =>
+    all
+      .filter(([part]) => part.startsWith(`${name}.`))
+      .map(([part, times]) => `\n  ${part.slice(name.length + 1)}: ${count(times)}`)
+      .join("");
   const shown = reached.length > 2 ? reached.toSorted(([, a], [, b]) => b - a).slice(0, 1) : reached;
   const named = shown.map(([name, times]) => `${name} ${brief(times)}`).join(", ");
   return {
@@ -62,7 +70,10 @@ export function limitsOf(byName: Record<string, number> | undefined): Limits {
     // A column of the table of nodes: all of them would push the columns behind it out of sight.
     brief: shown.length < reached.length ? `${named} and ${reached.length - shown.length} more` : named,
     text: reached
-      .map(([name, times]) => `${name}: ${count(times)}${LIMIT_WORDS[name] ? ` ${LIMIT_WORDS[name]}` : ""}`)
+      .map(
+        ([name, times]) =>
+          `${name}: ${count(times)}${LIMIT_WORDS[name] ? ` ${LIMIT_WORDS[name]}` : ""}${causesOf(name)}`,
+      )
       .join("\n"),
   };
 }

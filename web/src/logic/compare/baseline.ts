@@ -19,11 +19,6 @@ const ENOUGH = 0.25;
 /** Steps of the chart don't end where windows do. */
 const WHOLE = 0.98;
 
-/** What has to be known for a choice: the window that is looked at, and as much before it. */
-export function historyOf(given: Window): Window {
-  return { from: given.from - lengthOf(given), until: given.until };
-}
-
 /**
  * `isPicked`: the window was chosen, and does not only follow the present; then A lies before it. Otherwise, and
  * where there is too little before it, A and B are the halves of what ran in it.

@@ -3,6 +3,7 @@
  * figures in a sentence.
  */
 import type { DiffAnswer, Normalize } from "../../api/types.ts";
+import { kindOf, kindWord } from "../colour.ts";
 import { normText, normUnit } from "../compare/norm.ts";
 import { changeWords, type SideNames } from "../compare/sideNames.ts";
 import { figureHead, figureText, type UnitChoice } from "../text/figure.ts";
@@ -97,5 +98,5 @@ export function frameText(tree: Tree, node: number, focus: number, measure: Wind
   const ofFocus = focus === ROOT ? "" : `, ${percent(shareOf(total, tree.total[focus] as number))} of the zoomed frame`;
   const isBare = measure.choice === undefined || measure.choice === "samples" || measure.choice === "share";
   const chosen = isBare ? "" : chosenText(total, measure.choice as UnitChoice, measure);
-  return `${name}, ${kindName(tree, node)}: ${chosen}${amountText(total, unit)}, ${ofAll} of the total${ofFocus}`;
+  return `${name}, ${kindWord(kindOf(kindName(tree, node), false))}: ${chosen}${amountText(total, unit)}, ${ofAll} of the total${ofFocus}`;
 }

@@ -39,6 +39,12 @@ function ownRows({ view, query }: Grouped): Rows {
   return (view === "explore" || view === "heatmap") && !isOfOne ? OWN : NO_ROWS;
 }
 
+/** Whether a text says which rows there are. */
+export function isRowsText(text: string): boolean {
+  const labels = text.split(",");
+  return labels.length <= MOST && labels.every((label) => label !== "");
+}
+
 export function rowsOf(state: Grouped): Rows {
   const { group } = state;
   if (group === NONE || (group === "" && namesFrames(state))) return NO_ROWS;

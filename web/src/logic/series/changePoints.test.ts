@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { baselineOf, historyOf } from "../compare/baseline.ts";
+import { baselineOf } from "../compare/baseline.ts";
 import { courseStack } from "../fixtures.ts";
+import { historyOf } from "../time/windows.ts";
 import { changePoints, largestChange, lifetimeOf } from "./changePoints.ts";
 
 /** A level with a scatter of a tenth, the same each time. */
@@ -11,6 +12,28 @@ function level(mean: number, steps: number, seed = 1): number[] {
     return mean * (0.9 + (0.2 * state) / 2 ** 32);
   });
 }
+
+/** A course as samples tell it: so many of each step as chance makes of its level, `each` a step at a level of one. */
+function sampled(levels: readonly number[], each: number, seed: number) {
+  let state = seed;
+  const chance = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return (state + 0.5) / 2 ** 32;
+  };
+  const poisson = (mean: number) => {
+    const [least, rest] = [Math.exp(-mean), { product: chance(), count: 0 }];
+    for (; rest.product > least; rest.count++) rest.product *= chance();
+    return rest.count;
+  };
+  return courseStack(
+    levels.map((level) => poisson(level * each) / each),
+    each,
+  );
+}
+
+const changed = (stack: ReturnType<typeof sampled>) => changePoints(stack).filter(({ kind }) => kind === "changed");
+const same = (level: number, steps: number): number[] => Array.from({ length: steps }, () => level);
+const SEEDS = Array.from({ length: 100 }, (_, i) => i * 7919 + 1);
 
 const nothing = (steps: number): number[] => Array.from({ length: steps }, () => 0);
 const unwatched = (steps: number): null[] => Array.from({ length: steps }, () => null);
@@ -44,6 +67,29 @@ describe("a change point", () => {
     expect(points(Array.from({ length: 100 }, (_, i) => 1 + i / 1000))).toEqual([]);
     expect(points([])).toEqual([]);
     expect(points([null, null])).toEqual([]);
+  });
+
+  it("is found within nine minutes, of which the two levels have a minute each, in few samples", () => {
+    // Steps of five seconds with 20 samples a second: S1 with real samples, 48 before the jump and 169 behind it.
+    const course = [...same(0, 42), ...same(0.04, 12), ...same(0.141, 12), ...same(0, 42)];
+    const found = SEEDS.filter((seed) => {
+      const [point, ...more] = changed(sampled(course, 100, seed));
+      return more.length === 0 && point !== undefined && Math.abs(point.at - 54_000) <= 3_000;
+    });
+    expect(found.length).toBeGreaterThanOrEqual(90);
+  });
+
+  it("is none of samples whose number is chance, or where a course comes and goes", () => {
+    for (const [level, steps, each] of [
+      [0.005, 120, 20],
+      [0.1, 180, 20],
+      [1, 108, 100],
+      [0.003, 180, 100],
+    ] as const)
+      for (const seed of SEEDS) expect(changed(sampled(same(level, steps), each, seed))).toEqual([]);
+    // Some seconds of work, and some without: neighbours are alike.
+    const bursts = Array.from({ length: 180 }, (_, i) => (Math.floor(i / 6) % 2 === 0 ? 0.2 : 0.1));
+    for (const seed of SEEDS) expect(changed(sampled(bursts, 100, seed))).toEqual([]);
   });
 
   it("is a start where nothing ran before, and an end where nothing did afterwards: neither is compared across", () => {

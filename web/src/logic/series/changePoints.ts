@@ -33,10 +33,13 @@ export interface Lifetime extends Window {
 /** Fewer steps say nothing of a level. */
 const LEAST_STEPS = 4;
 /**
- * How many standard errors apart two levels are that are called different: neighbours are alike, and many splits are
- * tried.
+ * How many standard errors apart two levels are that are called different, as many splits are tried: where each step
+ * has its own chance, and at most, where neighbours are alike. A range of minutes has too few samples for more.
  */
-const APART = 8;
+const APART = 5.5;
+const MOST_APART = 8;
+/** So many samples a level has beyond what the other one would have: fewer come together by chance. */
+const LEAST_SAMPLES = 20;
 /** A level that changes by less is no change that anybody would look for. */
 const LEAST_FACTOR = 1.25;
 /** So many samples are missing where steps are empty, were it the same level: one in a thousand by chance. */
@@ -46,23 +49,30 @@ const MOST_POINTS = 8;
 /** The values that were measured, each with its step. */
 interface Course {
   steps: number[];
-  /** Sums of the values and of their squares before each place. */
+  /** Sums of the values, of their squares, and of the squares of each one's distance to the next, before each place. */
   sums: Float64Array;
   squares: Float64Array;
+  distances: Float64Array;
+  /** Of a step at a level of one. */
+  samples: number;
 }
 
-function courseOf(values: readonly (number | null)[], first: number, last: number): Course {
+function courseOf(values: readonly (number | null)[], first: number, last: number, ofAll: number): Course {
   const steps: number[] = [];
   for (let step = first; step <= last; step++)
     if (values[step] !== null && values[step] !== undefined) steps.push(step);
   const sums = new Float64Array(steps.length + 1);
   const squares = new Float64Array(steps.length + 1);
+  const distances = new Float64Array(steps.length + 1);
   steps.forEach((step, i) => {
     const value = values[step] as number;
+    const next = values[steps[i + 1] ?? step] as number;
     sums[i + 1] = (sums[i] as number) + value;
     squares[i + 1] = (squares[i] as number) + value * value;
+    distances[i + 1] = (distances[i] as number) + (next - value) ** 2;
   });
-  return { steps, sums, squares };
+  const sum = sums[steps.length] as number;
+  return { steps, sums, squares, distances, samples: sum > 0 ? ofAll / sum : 0 };
 }
 
 const between = (sums: Float64Array, from: number, until: number) => (sums[until] as number) - (sums[from] as number);
@@ -78,13 +88,31 @@ interface Standing {
 }
 
 /**
+ * How far apart levels have to be that scatter by so much. Values that are like their neighbours say less than as many
+ * by chance: with a correlation r from one to the next, (1 + r) / (1 - r) times less.
+ */
+function neededApart({ distances }: Course, begin: number, end: number, from: number, until: number, variance: number) {
+  // Von Neumann's ratio, without the steps between the two levels.
+  const steps = [
+    [begin, from],
+    [from, until],
+    [until, end],
+  ] as const;
+  const sum = steps.reduce((all, [a, b]) => all + (b - a > 1 ? between(distances, a, b - 1) : 0), 0);
+  const count = end - begin;
+  // Less than what chance alone makes of so many values is none.
+  const alike = Math.min(0.99, Math.max(0, 1 - sum / (2 * variance * count) - 1 / Math.sqrt(count)));
+  return Math.min(MOST_APART, APART * Math.sqrt((1 + alike) / (1 - alike)));
+}
+
+/**
  * The stretch within `begin` and `end` whose level is the most standard errors apart from that of all the rest there.
  * It may begin with the course or end with it: then the level changed once.
  */
 function standingOut(course: Course, begin: number, end: number): Standing | null {
   const all = end - begin;
   let best: Standing | null = null;
-  let most = APART;
+  let most = 1;
   for (let from = begin; from <= end - LEAST_STEPS; from = Math.max(from + 1, begin + LEAST_STEPS)) {
     for (let until = from + LEAST_STEPS; until <= end; until++) {
       const [inside, outside] = [until - from, all - (until - from)];
@@ -94,9 +122,12 @@ function standingOut(course: Course, begin: number, end: number): Standing | nul
       const rest = (between(course.sums, begin, end) - mean * inside) / outside;
       const [low, high] = [Math.min(mean, rest), Math.max(mean, rest)];
       if (high < low * LEAST_FACTOR) continue;
+      if ((high - low) * (mean > rest ? inside : outside) * course.samples < LEAST_SAMPLES) continue;
       const squares = between(course.squares, begin, end) - mean * mean * inside - rest * rest * outside;
       const variance = Math.max(0, squares) / (all - 2) + (high * 1e-3) ** 2;
-      const score = (high - low) / Math.sqrt(variance * (1 / inside + 1 / outside));
+      const apart = (high - low) / Math.sqrt(variance * (1 / inside + 1 / outside));
+      if (apart <= APART * most) continue;
+      const score = apart / neededApart(course, begin, end, from, until, variance);
       if (score > most) {
         most = score;
         best = { from, until, score };
@@ -177,7 +208,8 @@ export function changePoints(stack: Stack): ChangePoint[] {
   if (life === null) return [];
   const { edges } = stack;
   const values = telling(stack);
-  const course = courseOf(values, edges.indexOf(life.from), edges.indexOf(life.until) - 1);
+  const samples = stack.layers.reduce((sum, layer) => sum + layer.samples, 0);
+  const course = courseOf(values, edges.indexOf(life.from), edges.indexOf(life.until) - 1, samples);
   const places = [...boundaries(course).keys()].sort((a, b) => a - b);
   const ends = [0, ...places, course.steps.length];
   const points = places.map((place, i): ChangePoint => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rankShare, sortRanks } from "./rankRows.ts";
+import { RANK_KEYS, rankAmount, rankShare, sortRanks } from "./rankRows.ts";
 
 describe("values of a label", () => {
   it("are ranked by all their time, or by what the kernel spent for them", () => {
@@ -21,7 +21,25 @@ describe("values of a label", () => {
     ];
     expect(sortRanks(rows, "cut", true).map((r) => r.name)).toEqual(["large", "small", "unknown"]);
     expect(sortRanks(rows, "unnamed", true).map((r) => r.name)).toEqual(["large", "unknown", "small"]);
+    expect(rows.map((row) => rankAmount(row, "cut"))).toEqual([2, 10, null]);
     expect(rows.map((row) => rankShare(row, "cut"))).toEqual([1, 0.1, null]);
     expect(rankShare({ name: "", total: 1, cpu_seconds: 1, user_share: 0.25 }, "kernel")).toBe(0.75);
+  });
+
+  it("are sorted by what a column shows, in both directions", () => {
+    const rows = Array.from({ length: 30 }, (_, i) => ({
+      name: `value ${i}`,
+      total: (i * 37) % 101,
+      cpu_seconds: 1,
+      user_share: ((i * 53) % 97) / 97,
+      truncated_share: ((i * 31) % 89) / 89,
+      unnamed_share: ((i * 71) % 83) / 83,
+    }));
+    for (const key of RANK_KEYS) {
+      if (key === "name") continue;
+      const shown = (descending: boolean) => sortRanks(rows, key, descending).map((row) => rankAmount(row, key) ?? 0);
+      expect(shown(true)).toEqual(shown(true).toSorted((a, b) => b - a));
+      expect(shown(false)).toEqual(shown(false).toSorted((a, b) => a - b));
+    }
   });
 });

@@ -22,9 +22,15 @@ export function rankShare(row: RankRow, key: Exclude<RankKey, "name">): number |
   return row.user_share === null || row.user_share === undefined ? null : 1 - row.user_share;
 }
 
+/** What a column shows, and is sorted by: samples, of all its time or of the part that the column is about. */
+export function rankAmount(row: RankRow, key: Exclude<RankKey, "name">): number | null {
+  const share = rankShare(row, key);
+  return share === null ? null : Math.round(row.total * share);
+}
+
 export function sortRanks<Row extends RankRow>(rows: readonly Row[], key: RankKey, descending: boolean): Row[] {
   const sign = descending ? -1 : 1;
-  const amount = (row: Row, part: Exclude<RankKey, "name">) => row.total * (rankShare(row, part) ?? 0);
+  const amount = (row: Row, part: Exclude<RankKey, "name">) => rankAmount(row, part) ?? 0;
   return [...rows].sort((a, b) => {
     const by = key === "name" ? compareText(a.name, b.name) : amount(a, key) - amount(b, key);
     return sign * by || b.total - a.total || compareText(a.name, b.name);

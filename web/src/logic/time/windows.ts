@@ -160,3 +160,8 @@ export function placeWithin(pair: Pair, chart: Window): Pair {
     comparison: ordered(chart.from + 5 * eighth, chart.from + 7 * eighth),
   };
 }
+
+/** What has to be known for the choice of a baseline: the window that is looked at, and as much before it. */
+export function historyOf(given: Window): Window {
+  return { from: given.from - lengthOf(given), until: given.until };
+}

@@ -25,6 +25,15 @@ export function largestOf(tree: Tree, { name, module, kind }: FrameKey): number 
   return best;
 }
 
+/** Kinds that the tree's frames have, by their names; a kind of which all frames are inlined is no kind of its own. */
+export function kindsOf(tree: Tree): { kind: string; inlined: boolean }[] {
+  const seen = new Uint8Array(2 * tree.kinds.length);
+  for (let i = 1; i < tree.size; i++) seen[2 * (tree.kind[i] as number) + (tree.inlined[i] as number)] = 1;
+  return tree.kinds.flatMap((kind, id) =>
+    [false, true].flatMap((inlined) => (seen[2 * id + Number(inlined)] === 1 ? [{ kind, inlined }] : [])),
+  );
+}
+
 /** Modules by what their frames have themselves, most first; the root, rows and folded frames are no module's. */
 export function modulesOf(tree: Tree): { module: string; self: number }[] {
   const self = new Float64Array(tree.strings.length);

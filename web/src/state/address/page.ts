@@ -4,7 +4,7 @@
  */
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { groupBehind, rowsOf } from "../../logic/labels/rows.ts";
-import { DEFAULTS, HOME, missingIn, type PageState, readState, writeState } from "./url.ts";
+import { DEFAULTS, HOME, missingIn, type PageState, readState, unknownIn, writeState } from "./url.ts";
 
 export type { PageState } from "./url.ts";
 
@@ -59,8 +59,13 @@ const missing = signal<string | null>(null);
 
 export const lost: ReadonlySignal<string | null> = missing;
 
+/** What an address holds that means nothing here stays in it: a reload by another version may know it. */
+let unknown = "";
+
 function addressOf(state: PageState): string {
-  return `${HOME}${writeState(state)}${location.hash}`;
+  const known = writeState(state);
+  const search = unknown === "" ? known : `${known === "" ? "?" : `${known}&`}${unknown}`;
+  return `${HOME}${search}${location.hash}`;
 }
 
 function write(isStep = planned?.isStep ?? false): void {
@@ -110,6 +115,7 @@ export function amend(change: Partial<PageState>): void {
 function read(): void {
   current.value = readState(location.search);
   missing.value = missingIn(location);
+  unknown = missing.value === null ? unknownIn(location.search) : "";
 }
 
 /** The address as the page was opened with it; from then on, Back and Forward. */
@@ -139,7 +145,8 @@ export function linkTo(change: Partial<PageState>): string {
 }
 
 /** Groups of controls that are out of sight until they are wanted. */
-export type Fold = "chart" | "data" | "filter" | "graph" | "key" | "sides" | "totals";
+export const FOLDS = ["chart", "data", "filter", "graph", "key", "sides", "totals"] as const;
+export type Fold = (typeof FOLDS)[number];
 
 const openFolds = computed(() => new Set(fields.more.value.split(",").filter((name) => name !== "")));
 

@@ -174,7 +174,8 @@ export const DEFAULTS: PageState = {
   against: "",
 };
 
-const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
+/** What those parameters take that take no other text. */
+export const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   view: ["explore", "compare", "heatmap", "timeline", "nodes"],
   normalize: ["", "rate", "share", "absolute"],
   colour: ["", "kind", "module"],
@@ -211,17 +212,17 @@ export function missingIn({ pathname, search }: { pathname: string; search: stri
   return isKnown ? null : `view “${view.slice(0, 40)}”`;
 }
 
-/** What of an address this page does not know, as it stands there: names of no meaning, and values that are none. */
-export function strangersIn(search: string): string[] {
-  return [...new URLSearchParams(search)]
-    .filter(([name, value]) => {
-      const key = name as keyof PageState;
-      if (!Object.hasOwn(DEFAULTS, key)) return true;
-      if (typeof DEFAULTS[key] === "boolean") return value !== "0" && value !== "1";
-      return CHOICES[key] !== undefined && !(CHOICES[key] as readonly string[]).includes(value);
-    })
-    .map(([name, value]) => `${name}=${value}`);
+/** Parameters of names that mean nothing here, as they stand in an address: another version of the page may know them. */
+export function unknownIn(search: string): string {
+  const kept = new URLSearchParams();
+  for (const [name, value] of new URLSearchParams(search))
+    if (!Object.hasOwn(DEFAULTS, name) && kept.toString().length + name.length + value.length < MOST_KEPT)
+      kept.append(name, value);
+  return kept.toString();
 }
+
+/** Characters of what is kept without being known. */
+const MOST_KEPT = 1_000;
 
 const KEYS = Object.keys(DEFAULTS) as (keyof PageState)[];
 

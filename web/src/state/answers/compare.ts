@@ -4,11 +4,11 @@
  */
 import { computed } from "@preact/signals";
 import { api, type Parameters } from "../../api/index.ts";
-import { type Baseline, baselineOf, historyOf } from "../../logic/compare/baseline.ts";
+import type { Baseline } from "../../logic/compare/baseline.ts";
 import { type SideNames, sideNamesOf } from "../../logic/compare/sideNames.ts";
 import { stackOf } from "../../logic/series/stack.ts";
 import { isRelative, parseTime, type Window } from "../../logic/time/time.ts";
-import { around, askable, ordered, pairOf } from "../../logic/time/windows.ts";
+import { around, askable, historyOf, ordered, pairOf } from "../../logic/time/windows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { fields, rows } from "../address/page.ts";
 import { DEFAULTS } from "../address/url.ts";
@@ -40,14 +40,20 @@ export const baselineHistory = resource(() => {
     ...askable(historyOf(given)),
     by: "mode",
   };
-  return ask("baseline", parameters, async (signal) => ({ given, series: await api.series(parameters, signal) }));
+  return ask("baseline", parameters, async (signal) => {
+    const [series, { baselineOf }] = await Promise.all([
+      api.series(parameters, signal),
+      import("../../logic/compare/baseline.ts"),
+    ]);
+    return { given, series, baselineOf };
+  });
 });
 
 /** What was chosen; null where a person chose, or until it is known. */
 export const baseline = computed<Baseline | null>(() => {
   const known = baselineHistory.data.value;
   if (!isChosenHere.value || known === null) return null;
-  return baselineOf(stackOf(known.series), known.given, !isRelative(until.value));
+  return known.baselineOf(stackOf(known.series), known.given, !isRelative(until.value));
 });
 
 /** Both windows are known. */

@@ -4,10 +4,10 @@ import { api } from "../../api/index.ts";
 import { type Chart, chartOf } from "../../logic/flame/timeline.ts";
 import { withMatcher } from "../../logic/labels/selector.ts";
 import { BadTree } from "../../logic/tree/tree.ts";
-import { amend, fields } from "../address/page.ts";
+import { fields } from "../address/page.ts";
 import { ask } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
-import { hasLane, timeline } from "./timeline.ts";
+import { hasLane, isLaneOpened, openedLane, timeline } from "./timeline.ts";
 
 /** The samples as a flame chart, or what is wrong with them. */
 export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
@@ -20,11 +20,16 @@ export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
   }
 });
 
-/** A lane was open since the view was: without one, somebody left it to choose another. */
+/** Somebody's lane was open since the view was: without one, they left it to choose another. */
 const wasOpen = signal(false);
 
 const isWanted = computed(
-  () => fields.view.value === "timeline" && !hasLane.value && fields.hit.value === "" && !wasOpen.value,
+  () =>
+    fields.view.value === "timeline" &&
+    !hasLane.value &&
+    !isLaneOpened.value &&
+    fields.hit.value === "" &&
+    !wasOpen.value,
 );
 
 /** The selection on the CPU where it ran most, on the node where it ran most; null where it did not run. */
@@ -51,13 +56,18 @@ export const isOpening = computed(() => isWanted.value && busiest.loading.value)
 
 export function startLane(): void {
   effect(() => {
-    if (fields.view.value !== "timeline") wasOpen.value = false;
-    else if (hasLane.value) wasOpen.value = true;
+    if (fields.view.value !== "timeline") {
+      wasOpen.value = false;
+      openedLane.value = null;
+    } else if (hasLane.value) {
+      wasOpen.value = true;
+      openedLane.value = null;
+    }
   });
   busiest.start();
   effect(() => {
     const found = busiest.data.value;
     if (isWanted.value && found !== null && found.lane !== null && found.query === fields.query.value)
-      amend({ query: found.lane });
+      openedLane.value = { query: found.query, lane: found.lane };
   });
 }

@@ -1,5 +1,5 @@
 /** Samples in the order of time, and what ran before those that have a frame. */
-import { computed } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { api, type TimelineAnswer } from "../../api/index.ts";
 import { matcherOf, serverPattern } from "../../logic/flame/search.ts";
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
@@ -21,9 +21,26 @@ export const hasLane = computed(() => {
   return lane.cpu + lane.tid + lane.thread !== "";
 });
 
+/**
+ * The lane that the page opened where nobody chose one: of which selection, and its selector. It is a choice of this
+ * view alone: it stands in no address and narrows nothing else.
+ */
+export const openedLane = signal<{ query: string; lane: string } | null>(null);
+
+/** Whether the lane on the screen is the page's choice. */
+export const isLaneOpened = computed(() => !hasLane.value && openedLane.value?.query === query.value);
+
+/** The selector of the lane on the screen. */
+export const laneQuery = computed(() => (isLaneOpened.value ? (openedLane.value?.lane ?? "") : query.value));
+
 export const timeline: Resource<TimelineAnswer> = resource(() => {
-  if (view.value !== "timeline" || !hasLane.value) return null;
-  const parameters = { ...selection.value, ...range.value, limit: limit.value || USUAL_MOMENTS };
+  if (view.value !== "timeline" || !(hasLane.value || isLaneOpened.value)) return null;
+  const parameters = {
+    ...selection.value,
+    query: laneQuery.value,
+    ...range.value,
+    limit: limit.value || USUAL_MOMENTS,
+  };
   return ask("timeline", parameters, (signal) => api.timeline(parameters, signal));
 });
 
@@ -33,7 +50,8 @@ export const sought = computed(() => matcherOf(hit.value));
 /** On which CPUs the frames were that are looked for, where none is chosen yet. */
 export const hitCpus = resource(() => {
   const wanted = sought.value;
-  if (view.value !== "timeline" || hasLane.value || wanted === null || "error" in wanted) return null;
+  if (view.value !== "timeline" || hasLane.value || isLaneOpened.value || wanted === null || "error" in wanted)
+    return null;
   const parameters = { ...selection.value, by: "cpu", match: serverPattern(hit.value), limit: SERIES_LIMIT };
   return ask("CPUs", parameters, (signal) => api.series(parameters, signal));
 });

@@ -29,12 +29,35 @@ describe("a resource", () => {
     await settle();
     question.value = "two";
     expect([made.data.value, made.loading.value, pending.value.length]).toEqual(["first", true, 1]);
+    expect(made.stale.value).toBe(true);
     question.value = "three";
     expect(calls[1]?.signal.aborted).toBe(true);
     calls[1]?.answer("too late");
     calls[2]?.answer("third");
     await settle();
     expect([made.data.value, made.loading.value, pending.value.length]).toEqual(["third", false, 0]);
+    expect(made.stale.value).toBe(false);
+  });
+
+  it("says that an answer is of an earlier question, and not where the same is asked again", async () => {
+    const { question, turn, calls, made, settle } = asked();
+    expect(made.stale.value).toBe(false);
+    calls[0]?.answer("first");
+    await settle();
+    turn.value++;
+    expect([made.loading.value, made.stale.value]).toEqual([true, false]);
+    calls[1]?.answer("again");
+    await settle();
+    question.value = "two";
+    expect([made.data.value, made.stale.value]).toEqual(["again", true]);
+    // Nothing is asked for now, or what was asked failed: what is in sight is then no answer to anything newer.
+    question.value = null;
+    expect(made.stale.value).toBe(false);
+    question.value = "three";
+    expect(made.stale.value).toBe(true);
+    calls.at(-1)?.fail(new Error("odd"));
+    await settle();
+    expect([made.data.value, made.stale.value]).toEqual([null, false]);
   });
 
   it("that is cancelled says so, and can be asked again", async () => {

@@ -21,6 +21,8 @@ export interface Resource<T> {
   data: ReadonlySignal<T | null>;
   error: ReadonlySignal<ApiError | null>;
   loading: ReadonlySignal<boolean>;
+  /** What is in sight answers an earlier question: its figures are not those of what is chosen now. */
+  stale: ReadonlySignal<boolean>;
   /** Follows the state from now on: it asks once at first, and whenever the question changes. */
   start: () => void;
 }
@@ -66,6 +68,7 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
   const data = signal<T | null>(null);
   const error = signal<ApiError | null>(null);
   const loading = signal(false);
+  const stale = signal(false);
   let key: string | null = null;
   let answered: string | null = null;
   let current: { controller: AbortController; entry: Pending } | null = null;
@@ -85,6 +88,7 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
     forget();
     if (wanted === null) {
       loading.value = false;
+      stale.value = false;
       return;
     }
     const failed = (reason: ApiError) => {
@@ -92,6 +96,7 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
       // An answer to another question must not stand under an error.
       if (answered !== wanted.question) data.value = null;
       loading.value = false;
+      stale.value = false;
     };
     const controller = new AbortController();
     const cancel = () => {
@@ -104,6 +109,8 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
     current = mine;
     running.value = [...running.peek(), mine.entry];
     loading.value = true;
+    // The same question again, as a live page asks it, keeps what is in sight true.
+    stale.value = data.peek() !== null && answered !== wanted.question;
     wanted.run(controller.signal).then(
       (answer) => {
         if (current !== mine) return;
@@ -112,6 +119,7 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
         data.value = answer;
         error.value = null;
         loading.value = false;
+        stale.value = false;
       },
       (reason: unknown) => {
         if (current !== mine) return;
@@ -127,5 +135,5 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
   const start = () => {
     effect(follow);
   };
-  return { data, error, loading, start };
+  return { data, error, loading, stale, start };
 }

@@ -7,7 +7,7 @@ import { fields } from "../address/page.ts";
 import { flamegraph, single } from "../answers/explore.ts";
 import { ask, selection } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
-import { nextSlice } from "./slices.ts";
+import { nextSlice, whenIdle } from "./slices.ts";
 import { focus, sent, tree, upright } from "./tree.ts";
 
 export const matching = computed(() => matcherOf(fields.match.value));
@@ -91,10 +91,7 @@ export function startSearch(): void {
   effect(() => {
     const shown = tree.value.tree;
     if (shown === null) return;
-    const prepare = () => byName(shown);
-    // Safari has no idle time.
-    if ("requestIdleCallback" in globalThis) requestIdleCallback(prepare);
-    else setTimeout(prepare, 200);
+    whenIdle(() => byName(shown));
   });
   namesBehind.start();
   matcherBehind.start();

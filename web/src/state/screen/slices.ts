@@ -12,3 +12,9 @@ export function nextSlice(): Promise<void> {
     port2.postMessage(null);
   });
 }
+
+/** Runs what can wait, where there is time for it. Safari has no idle time. */
+export function whenIdle(run: () => void): void {
+  if ("requestIdleCallback" in globalThis) requestIdleCallback(run);
+  else setTimeout(run, 200);
+}

@@ -1,10 +1,11 @@
 /**
- * Whose time the selected frame is: the values of labels by the CPU time of its samples; of a comparison on both sides.
+ * Whose time it is: the values of labels by the CPU time of the samples of the selected frame, else of what is searched
+ * for, else of all; of a comparison on both sides.
  */
-import { computed } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { Parameters } from "../../api/index.ts";
+import { spentOf } from "../../logic/graph/spentOf.ts";
 import { withMatchers } from "../../logic/labels/selector.ts";
-import { matchOf } from "../../logic/tree/frameMatch.ts";
 import { fields } from "../address/page.ts";
 import { comparing, isPaired, pairParameters } from "../answers/compare.ts";
 import { single } from "../answers/explore.ts";
@@ -42,13 +43,26 @@ const baseSubject = computed<Parameters | null>(() => {
   };
 });
 
-/** Of all samples where no frame is selected. */
-function spentOf(name: string, of: () => Parameters | null): Resource<Facets> {
+/** A search that is typed asks once it rests. */
+const SETTLED_MS = 300;
+const settledSearch = signal("");
+
+/** What is asked for. */
+export const spentSubject = computed(() => spentOf(settledKey.value, settledSearch.value));
+
+/** What is asked for is not yet what is chosen. */
+export const isSpentStale = computed(
+  () =>
+    spent.stale.value ||
+    (comparing.value && spentBefore.stale.value) ||
+    (settledKey.value === null && settledSearch.value !== fields.match.value),
+);
+
+function spentBy(name: string, of: () => Parameters | null): Resource<Facets> {
   return resource(() => {
     const asked = of();
     if (asked === null) return null;
-    const key = settledKey.value;
-    const match = key === null ? {} : matchOf(key);
+    const { match } = spentSubject.value;
     const query = withMatchers(String(asked.query ?? ""), selectedRows.value);
     const limit = comparing.value ? MOST_OF_SIDE : MOST_SPENT;
     const parameters = { ...asked, query, limit, ...match };
@@ -62,11 +76,19 @@ function spentOf(name: string, of: () => Parameters | null): Resource<Facets> {
   });
 }
 
-export const spent = spentOf("spent by", () => subject.value);
-export const spentBefore = spentOf("spent by of A", () => baseSubject.value);
+export const spent = spentBy("spent by", () => subject.value);
+export const spentBefore = spentBy("spent by of A", () => baseSubject.value);
 
 export function startBeside(): void {
   startFrame();
+  settledSearch.value = fields.match.peek();
+  effect(() => {
+    const text = fields.match.value;
+    const timer = setTimeout(() => {
+      settledSearch.value = text;
+    }, SETTLED_MS);
+    return () => clearTimeout(timer);
+  });
   spent.start();
   spentBefore.start();
 }

@@ -33,6 +33,11 @@ export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
   return { tree: whole === null ? null : withWidth(whole, width.value), fault };
 });
 
+/** The tree is of an earlier question, and so is what is told of it. */
+export const isTreeStale = computed(() =>
+  comparing.value ? diff.stale.value : (view.value === "timeline" ? beforeHits : flamegraph).stale.value,
+);
+
 export const transforms = computed(() => transformsOf(fields.transform.value));
 
 /** Whoever expects a change fetches it before the first one is wanted. */

@@ -72,7 +72,8 @@ const BY = ["service", "node", "process", "thread", "mode", "container", "pod", 
 export function ChartCard({ series, stack, saidBelow, ...drawing }: Props) {
   const [answer, drawn, error] = [series.data.value, stack.value, series.error.value];
   const loading = series.loading.value;
-  if (answer !== null && drawn !== null) return <Chart answer={answer} stack={drawn} loading={loading} {...drawing} />;
+  if (answer !== null && drawn !== null)
+    return <Chart answer={answer} stack={drawn} loading={loading} isStale={series.stale.value} {...drawing} />;
   if (error !== null && saidBelow?.code === error.code) return null;
   return <Missing error={error} loading={loading} kind="chart" />;
 }
@@ -81,9 +82,11 @@ interface ChartProps extends Drawing {
   answer: SeriesAnswer;
   stack: Stack;
   loading: boolean;
+  /** The answer is to an earlier question. */
+  isStale: boolean;
 }
 
-function Chart({ answer, stack, loading, label, beside = null, tools, onRange, overlay }: ChartProps) {
+function Chart({ answer, stack, loading, isStale, label, beside = null, tools, onRange, overlay }: ChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
   const shade = theme.value;
   const colours = useMemo(() => coloursOf(stack, shade), [stack, shade]);
@@ -137,12 +140,12 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
         {tools}
         <MarkersMenu />
         <span class="spring" />
-        <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} />
+        <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} isStale={isStale} />
         <Check checked={capacity} onToggle={() => navigate({ capacity: !capacity })}>
           Scale to capacity
         </Check>
       </div>
-      <div class="chart-row">
+      <div class="chart-row" aria-busy={isStale}>
         <TimeChart
           stack={stack}
           beside={beside}
@@ -195,14 +198,21 @@ function uncoveredText(stack: Stack, step: number): string {
   return part > NOTHING ? `only ${percent(part)} of this time was covered` : "no agent covered this time";
 }
 
-function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | null; hover: number | null }) {
+interface FiguresProps {
+  stack: Stack;
+  beside: Stack | null;
+  hover: number | null;
+  isStale: boolean;
+}
+
+function ChartFigures({ stack, beside, hover, isStale }: FiguresProps) {
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
   const other = hover === null || beside === null ? null : beside.total[stepAt(beside.edges, hover)];
   if (step >= 0) {
     const total = stack.total[step];
     const capacity = stack.capacity[step];
     return (
-      <span class="figures">
+      <span class="figures" aria-busy={isStale}>
         <b>{clock(stack.edges[step] as number)}</b>{" "}
         {total === null || total === undefined ? (
           uncoveredText(stack, step)
@@ -218,7 +228,7 @@ function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | 
   }
   const { meanTotal, meanCapacity, meanIdle } = stack;
   return (
-    <span class="figures">
+    <span class="figures" aria-busy={isStale}>
       {beside !== null && (
         <>
           A <b>{level(beside.meanTotal)}</b>, B{" "}

@@ -4,11 +4,13 @@ import { FoldButton } from "../ui/Fold.tsx";
 
 interface Props {
   faults: readonly { text: string; isGrave: boolean }[];
+  /** They are of an earlier question. */
+  isStale?: boolean;
 }
 
 const MARKS: Record<Grade, string> = { good: "✓", check: "!", poor: "!!" };
 
-export function DataChip({ faults }: Props) {
+export function DataChip({ faults, isStale = false }: Props) {
   const grade = gradeOf(faults);
   const why = faults.map(({ text }) => text).join("; ");
   return (
@@ -16,7 +18,7 @@ export function DataChip({ faults }: Props) {
       fold="data"
       name={why}
       title={why === "" ? "Nothing speaks against these figures; a click shows them" : why}
-      class={`data-chip ${grade}`}
+      class={`data-chip ${grade}${isStale ? " stale" : ""}`}
     >
       <span aria-hidden="true">{MARKS[grade]}</span> Data: <b>{grade}</b>
       {faults.length > 1 && <span> ({faults.length})</span>}

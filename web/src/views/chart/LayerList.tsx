@@ -5,7 +5,7 @@ import { count, duration, percent, plural } from "../../logic/text/format.ts";
 import { amountText } from "../../logic/text/unit.ts";
 import { namesFor } from "../../state/answers/names.ts";
 import { charted, layerFigure, level } from "../../state/screen/units.ts";
-import { ValueDots, valueHandlers } from "./ValueMenu.tsx";
+import { ValueDots, valueHandlers } from "./ValueButtons.tsx";
 import { VALUE_HINT } from "./valueActions.ts";
 
 interface Props {

@@ -13,7 +13,7 @@ import { halves, pairTexts } from "../../logic/time/windows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { changeOf, ROOT } from "../../logic/tree/tree.ts";
 import { navigate, type PageState, page } from "../../state/address/page.ts";
-import { diffTop, sideNames } from "../../state/answers/compare.ts";
+import { diff, diffTop, sideNames } from "../../state/answers/compare.ts";
 import { threadDiff } from "../../state/answers/judged.ts";
 import { changes, control, watchers } from "../../state/screen/findings.ts";
 import { sent } from "../../state/screen/tree.ts";
@@ -32,7 +32,7 @@ export function Verdict({ answer }: { answer: ParsedDiff }) {
   const text = verdictOf(answer, functions, causes.length);
   const head = sent.value.tree === null ? "" : headline(sent.value.tree, causes, threadDiff.data.value?.rows ?? []);
   return (
-    <div class="verdict">
+    <div class="verdict" aria-busy={diff.stale.value}>
       <div class="verdict-said" role="status" data-testid="verdict">
         <b class={answer.tree === null ? "same" : changeOf(answer.tree, ROOT)}>
           {fromTo(levelOf(base), levelOf(comparison), "rate", counted.value, sideNames.value.inTurn)}
@@ -62,7 +62,7 @@ export function Verdict({ answer }: { answer: ParsedDiff }) {
 export function DataCard({ answer }: { answer: ParsedDiff }) {
   const { base, comparison } = answer;
   return (
-    <div class="card data" data-testid="data">
+    <div class="card data" data-testid="data" aria-busy={diff.stale.value}>
       <Caveats answer={answer} />
       <Quality name="A" {...side(base)} />
       <Quality name="B" {...side(comparison)} />

@@ -173,7 +173,11 @@ function Sides() {
             />
           )}
         </Menu>
-        {level !== null && !isPhone && <span class="dim">{levelIn(level)}</span>}
+        {level !== null && !isPhone && (
+          <span class="dim" aria-busy={diff.stale.value}>
+            {levelIn(level)}
+          </span>
+        )}
       </div>
     );
   };

@@ -81,6 +81,7 @@ export function CompareProfile() {
   const hasBoth = base.samples > 0 && comparison.samples > 0;
   if (base.samples === 0 && comparison.samples === 0) {
     if (error !== null) return <ErrorNotice error={error} />;
+    if (diff.stale.value) return <Missing error={null} loading={true} kind="graph" />;
     return (
       <EmptyNotice title="Neither window has samples.">
         <p>Drag the windows to where the chart shows something, or change the selector.</p>
@@ -142,13 +143,19 @@ export function CompareProfile() {
         }
         tabs={[
           { id: "causes", title: "Causes", content: () => <Causes answer={answer} /> },
-          { id: "functions", title: "Functions", content: () => <FunctionsTab hasBoth={hasBoth} /> },
+          {
+            id: "functions",
+            title: "Functions",
+            content: () => <FunctionsTab hasBoth={hasBoth} />,
+            isStale: () => diffTop.stale.value,
+          },
           ...presentLabels.value.map((label) => ({
             id: label,
             title: label.charAt(0).toUpperCase() + label.slice(1),
             content: () => <LabelTab label={label} hasBoth={hasBoth} />,
+            isStale: () => labelDiff.stale.value,
           })),
-          { id: "spent", title: "Spent by", content: () => <SpentBy /> },
+          { id: "spent", title: "Spent by", content: () => <SpentBy />, isStale: () => false },
         ]}
       />
     </>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { DiffTopRow, TopAnswer } from "../../api/types.ts";
-import { type Change, MARK } from "../../logic/colour.ts";
+import { type Change, kindOf, kindWord, MARK } from "../../logic/colour.ts";
 import { cpuSecondsOf, judgedText } from "../../logic/compare/bothSides.ts";
 import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, type SideNames, sideText } from "../../logic/compare/sideNames.ts";
@@ -13,7 +13,7 @@ import { tableMatcher } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow } from "../../state/screen/selection.ts";
 import { amount, counted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { showValueMenu } from "../chart/ValueMenu.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
@@ -87,7 +87,12 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
       number: false,
       width: { beside: "minmax(110px, 1fr)", alone: "minmax(120px, 3fr)", phone: "minmax(90px, 1fr)" },
       cell: (row) => (
-        <span class="function" title={isFunction ? `${row.name}\n${row.kind ?? ""} · ${row.module ?? ""}` : row.name}>
+        <span
+          class="function"
+          title={
+            isFunction ? `${row.name}\n${kindWord(kindOf(row.kind ?? "", false))} · ${row.module ?? ""}` : row.name
+          }
+        >
           <i class={`mark ${row.state}`} title={words(row)}>
             {MARK[row.state as Change]}
           </i>

@@ -1,19 +1,17 @@
 /** One selection, one window: where the time went. */
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { measureOf } from "../../logic/graph/measure.ts";
-import { type ChangePoint, changePoints, changeText, largestChange } from "../../logic/series/changePoints.ts";
-import { duration, plural } from "../../logic/text/format.ts";
-import { clock } from "../../logic/time/time.ts";
-import { lengthOf, type Window, windowOf } from "../../logic/time/windows.ts";
+import { lengthOf } from "../../logic/time/windows.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { exploreSeries, flamegraph, ranking } from "../../state/answers/explore.ts";
-import { exploreStack } from "../../state/answers/lists.ts";
+import { changedMost } from "../../state/answers/judged.ts";
+import { exploreStack, lists } from "../../state/answers/lists.ts";
 import { labels } from "../../state/answers/server.ts";
 import { awaiting } from "../../state/live.ts";
 import { range } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { focus, tree } from "../../state/screen/tree.ts";
-import { counted, level, levelIn } from "../../state/screen/units.ts";
+import { counted } from "../../state/screen/units.ts";
 import { Brush } from "../chart/Brush.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { actionOf, actOnValue } from "../chart/valueActions.ts";
@@ -21,11 +19,11 @@ import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
 import type { Tab } from "../graph/Pane.tsx";
-import { ChangedMost, InstallLine, Quality, RankTable, SpentBy, TopLists } from "../lazyViews.tsx";
+import { ChangeButtons, ChangedMost, InstallLine, Quality, RankTable, SpentBy, TopLists } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
-import { Menu } from "../ui/Menu.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
+import { compareWithBefore } from "./startCompare.ts";
 
 export function Explore() {
   return (
@@ -85,89 +83,6 @@ function ExploreChart() {
   );
 }
 
-function compareWithBefore(): void {
-  compare(windowOf(page.value, Date.now()), null, null);
-}
-
-/** Without a side A, the page chooses it: time that was covered, in which the selection ran. */
-function compare(window: Window, base: Window | null, chart: Window | null): void {
-  navigate({
-    view: "compare",
-    focus: "",
-    from: String(window.from),
-    until: String(window.until),
-    baseFrom: base === null ? "" : String(base.from),
-    baseUntil: base === null ? "" : String(base.until),
-    baseQuery: "",
-    chartFrom: chart === null ? "" : String(chart.from),
-    chartUntil: chart === null ? "" : String(chart.until),
-    live: false,
-  });
-}
-
-/**
- * Where the cores changed: one click compares what was before with what came; across a start there is nothing to
- * compare.
- */
-function ChangeButtons() {
-  const stack = exploreStack.value;
-  const series = exploreSeries.data.value;
-  const points = useMemo(() => (stack === null ? [] : changePoints(stack)), [stack]);
-  if (series === null || points.length === 0) return null;
-  const across = largestChange(points);
-  const whole = { from: series.from, until: series.until };
-  const take = ({ pair, kind, at }: ChangePoint) => {
-    if (pair !== null) compare(pair.comparison, pair.base, whole);
-    else if (kind === "started") navigate({ from: String(at), until: String(whole.until), live: false });
-    else if (kind === "ended") navigate({ from: String(whole.from), until: String(at), live: false });
-  };
-  return (
-    <>
-      {across !== null && (
-        <button
-          type="button"
-          class="button"
-          data-testid="largest-change"
-          title={`From ${level(across.before)} to ${levelIn(across.after)}: compare before and after, equally long`}
-          onClick={() => take(across)}
-        >
-          Compare before/after {clock(across.at)}
-        </button>
-      )}
-      {(points.length > 1 || across === null) && (
-        <Menu label={`${plural(points.length, "change point")} ▾`} name="Change points">
-          {(close) => (
-            <ul class="menu-list" data-testid="change-points">
-              {points.map((point) => (
-                <li key={`${point.kind} ${point.at}`}>
-                  <button
-                    type="button"
-                    disabled={point.kind === "changed" && point.pair === null}
-                    onClick={() => {
-                      close();
-                      take(point);
-                    }}
-                  >
-                    <b>{changeText(point)}</b>
-                    <small>{takeText(point)}</small>
-                  </button>
-                </li>
-              ))}
-            </ul>
-          )}
-        </Menu>
-      )}
-    </>
-  );
-}
-
-function takeText({ pair, kind }: ChangePoint): string {
-  if (pair !== null) return `compare ${duration(lengthOf(pair.base) / 1000)} before with as long after`;
-  if (kind === "started") return "nothing before it to compare with: look at what ran since";
-  if (kind === "ended") return "nothing behind it to compare with: look at what ran until then";
-  return "too little is covered beside it to compare";
-}
-
 /** The profile of one window: what the page's state says it is. */
 export function ExploreProfile() {
   const answer = flamegraph.data.value;
@@ -184,12 +99,17 @@ export function ExploreProfile() {
     return <Missing error={error} loading={loading} kind="graph" />;
   }
   // What could not be asked again may have samples meanwhile.
-  if (answer.samples === 0) return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
+  if (answer.samples === 0) {
+    // That nothing was found is said of what was asked alone.
+    if (flamegraph.stale.value) return <Missing error={null} loading={true} kind="graph" />;
+    return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
+  }
   const shown = tree.value.tree;
   const measure = measureOf(page.value.query || "all samples", answer);
   const tabs: Tab[] = [
     {
       id: "functions",
+      isStale: () => (rank === "function" ? flamegraph : ranking).stale.value,
       title: rank === "function" ? "Functions" : `By ${rank}`,
       content: () =>
         shown !== null &&
@@ -205,17 +125,26 @@ export function ExploreProfile() {
           <RankTable answer={ranking.data.value} choice={<RankChoice />} />
         )),
     },
-    { id: "spent", title: "Spent by", content: () => <SpentBy /> },
+    { id: "spent", title: "Spent by", content: () => <SpentBy />, isStale: () => false },
     ...(view === "explore"
-      ? [{ id: "changed", title: "Changed most", content: () => <ChangedMost choice={<RankChoice />} /> }]
+      ? [
+          {
+            id: "changed",
+            title: "Changed most",
+            content: () => <ChangedMost choice={<RankChoice />} />,
+            isStale: () => changedMost.stale.value,
+          },
+        ]
       : []),
-    ...(view === "explore" && hasLists ? [{ id: "lists", title: "Top lists", content: () => <TopLists /> }] : []),
+    ...(view === "explore" && hasLists
+      ? [{ id: "lists", title: "Top lists", content: () => <TopLists />, isStale: () => lists.stale.value }]
+      : []),
   ];
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
       {isOpen("data") && (
-        <div class="card data">
+        <div class="card data" aria-busy={flamegraph.stale.value}>
           <Quality
             name=""
             window={answer}

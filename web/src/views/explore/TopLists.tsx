@@ -10,7 +10,7 @@ import { flamegraph } from "../../state/answers/explore.ts";
 import { LISTED, type Listed, lists } from "../../state/answers/lists.ts";
 import { charted, layerFigure } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { ValueDots, valueHandlers } from "../chart/ValueMenu.tsx";
+import { ValueDots, valueHandlers } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
 
 const WIDTH = 64;

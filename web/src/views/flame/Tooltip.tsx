@@ -1,5 +1,5 @@
 /** What one frame stands for, beside the pointer. */
-import { kindOf, MARK } from "../../logic/colour.ts";
+import { kindOf, kindWord, MARK } from "../../logic/colour.ts";
 import { normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import type { Sliver } from "../../logic/flame/layout.ts";
@@ -45,7 +45,7 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: TooltipPro
           ? "everything in this window"
           : kind === "label"
             ? `all samples of this ${module}`
-            : `${kind}${inlined}${module === "" ? "" : ` · ${module}`}`}
+            : `${kindWord(kind)}${inlined}${module === "" ? "" : ` · ${module}`}`}
       </div>
       {tree.diff === null ? (
         <OneSide tree={tree} node={node} focus={focus} measure={measure} />

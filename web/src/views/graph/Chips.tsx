@@ -6,7 +6,8 @@ import { titleOf } from "../../logic/tree/rows.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { navigate } from "../../state/address/page.ts";
 import { focus, idleTransforms, transforms, tree, wholeSamples } from "../../state/screen/tree.ts";
-import { setTransforms, zoomTo } from "./actions.ts";
+import { zoomTo } from "../frame/steps.ts";
+import { setTransforms } from "./actions.ts";
 
 const WORDS: Record<Transform["op"], string> = {
   focus: "focus on",

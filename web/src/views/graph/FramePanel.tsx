@@ -1,7 +1,7 @@
 /** All that is known of the selected frame: its samples, since when, who calls it, what it calls, where it stands. */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { kindOf } from "../../logic/colour.ts";
+import { kindOf, kindWord } from "../../logic/colour.ts";
 import { sideText } from "../../logic/compare/sideNames.ts";
 import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { firstSeen } from "../../logic/series/firstSeen.ts";
@@ -359,7 +359,7 @@ function Places({ tree, node }: { tree: Tree; node: number }) {
   return (
     <Part title="Where">
       <p>
-        {kindOf(kindName(tree, node), false)}
+        {kindWord(kindOf(kindName(tree, node), false))}
         {inlined} <bdi>{module}</bdi>
       </p>
       {places.slice(0, MOST_PLACES).map(({ module: path, buildId, sources }) => (

@@ -4,11 +4,14 @@ import { versionHistory } from "../../state/moments/versionHistory.ts";
 import { startBeside } from "../../state/screen/spent.ts";
 
 export { Quality } from "../chart/Quality.tsx";
+export { ValueMenu } from "../chart/ValueMenu.tsx";
 export { FrameMenu } from "../flame/FrameMenu.tsx";
 export { Tooltip } from "../flame/Tooltip.tsx";
 export { SourcesDialog } from "../frame/SourcesDialog.tsx";
 export { Legend } from "../ui/ColourKey.tsx";
 export { WheelHintText } from "../wheel/WheelHintText.tsx";
+export { frameActions, treeActions } from "./actions.ts";
+export { Chips } from "./Chips.tsx";
 export { DownloadLinks } from "./DownloadLinks.tsx";
 export { FramePanel } from "./FramePanel.tsx";
 export { FrameTree } from "./FrameTree.tsx";

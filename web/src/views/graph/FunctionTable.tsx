@@ -1,7 +1,7 @@
 /** The functions of one window: what the flamegraph shows, as text. */
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { frameSwatch, kindOf, type Theme } from "../../logic/colour.ts";
+import { frameSwatch, kindOf, kindWord, type Theme } from "../../logic/colour.ts";
 import {
   FUNCTION_SORT_KEYS,
   type FunctionRow,
@@ -66,7 +66,10 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
       number: false,
       width: { beside: "minmax(120px, 1fr)", alone: "minmax(120px, 3fr)" },
       cell: (row) => (
-        <span class="function" title={`${row.name}\n${row.kind}${row.module === "" ? "" : ` · ${row.module}`}`}>
+        <span
+          class="function"
+          title={`${row.name}\n${kindWord(kindOf(row.kind, false))}${row.module === "" ? "" : ` · ${row.module}`}`}
+        >
           <i class="swatch" style={{ background: frameSwatch(colourBy, kindOf(row.kind, false), row.module, theme) }} />
           <bdi>{fitName(row.name, room)}</bdi>
           <small>{row.module}</small>

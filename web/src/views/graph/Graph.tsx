@@ -1,5 +1,6 @@
 /** The lower half of both views: tools, the frames, and what stands beside them. */
 import type { ComponentChildren, ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
 import type { Measure, WindowMeasure } from "../../logic/graph/measure.ts";
 import type { Tree } from "../../logic/tree/tree.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
@@ -7,23 +8,34 @@ import { sideNames } from "../../state/answers/compare.ts";
 import { colourPair } from "../../state/screen/pair.ts";
 import { searchResult } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
+import { whenIdle } from "../../state/screen/slices.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { changing, focus, transformFile, tree, wholeSamples } from "../../state/screen/tree.ts";
+import { changing, focus, isTreeStale, transformFile, tree, wholeSamples } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { Flamegraph, type FlamegraphProps } from "../flame/Flamegraph.tsx";
+import type { FrameAction } from "../flame/FrameMenu.tsx";
+import { showAll, zoomTo } from "../frame/steps.ts";
 import { Unloaded } from "../lazyView.tsx";
-import { FrameMenu, FramePanel, FrameTree, Legend, Tooltip } from "../lazyViews.tsx";
+import {
+  actionsFile,
+  actLater,
+  Chips,
+  FrameMenu,
+  FramePanel,
+  FrameTree,
+  Legend,
+  preloadFrames,
+  Tooltip,
+} from "../lazyViews.tsx";
 import { Segments } from "../ui/Choice.tsx";
 import { FoldButton } from "../ui/Fold.tsx";
 import { NARROW, PHONE, useMedia } from "../ui/hooks.ts";
 import { Busy, EmptyNotice } from "../ui/Notices.tsx";
-import { frameActions, showAll, treeActions, zoomTo } from "./actions.ts";
-import { Chips } from "./Chips.tsx";
 import { ColourChoice, LegendButton, RowsChoice, shownColours } from "./Legends.tsx";
 import { FRAME, FRAMES, Pane, PanePanel, type Tab, TabBar, tabOf } from "./Pane.tsx";
 import { SearchBox, SearchFigures } from "./SearchBox.tsx";
 
-export { findName } from "./actions.ts";
+export { findName } from "../frame/steps.ts";
 
 interface Props {
   measure: Measure;
@@ -46,7 +58,16 @@ const PANES = [
 /** A hand on the graph selects a frame, or changes the tree. */
 function preload(): void {
   transformFile.preload();
-  FramePanel.preload();
+  preloadFrames();
+}
+
+/** Keys of actions, with which the file of the actions is asked for where it is not there yet. */
+const ACTION_KEYS = [..."oshmrilfbxvg"];
+
+function actionsOf(shown: Tree, node: number | null): FrameAction[] {
+  const file = actionsFile.value;
+  if (file !== null) return node === null ? file.treeActions() : file.frameActions(shown, node);
+  return ACTION_KEYS.map((key) => ({ key, label: key, hint: "", run: () => actLater(shown, node, key) }));
 }
 
 export function Graph({ measure, loading, download, tools, tabs: others, picture }: Props) {
@@ -54,6 +75,11 @@ export function Graph({ measure, loading, download, tools, tabs: others, picture
   const { pane, layout, unit } = page.value;
   const isPhone = useMedia(PHONE);
   const isNarrow = useMedia(NARROW);
+  const isShown = shown !== null;
+  // Behind the first picture: what is done with a frame next is then there.
+  useEffect(() => {
+    if (isShown) whenIdle(preloadFrames);
+  }, [isShown]);
   const zoomed = focus.value;
   const whole = {
     ...measure,
@@ -119,7 +145,7 @@ export function Graph({ measure, loading, download, tools, tabs: others, picture
       {isPhone ? (
         <PhonePanes tabs={tabs} frames={frames} />
       ) : (
-        <div class={`panes ${pane}`}>
+        <div class={`panes ${pane}`} aria-busy={isTreeStale.value}>
           {pane !== "table" && frames}
           {pane !== "graph" && <Pane tabs={tabs} />}
         </div>
@@ -161,7 +187,12 @@ function PhoneTabs({ tabs }: { tabs: readonly Tab[] }) {
 function PhonePanes({ tabs, frames }: { tabs: readonly Tab[]; frames: ComponentChildren }) {
   const { pane } = page.value;
   const tab = tabOf(tabs);
-  if (pane !== "table") return <div class={`panes ${pane === "tree" ? "tree" : "graph"}`}>{frames}</div>;
+  if (pane !== "table")
+    return (
+      <div class={`panes ${pane === "tree" ? "tree" : "graph"}`} aria-busy={isTreeStale.value}>
+        {frames}
+      </div>
+    );
   return <div class="panes table">{tab !== undefined && <PanePanel tab={tab} />}</div>;
 }
 
@@ -219,7 +250,7 @@ function Picture({ tree: shown, measure, as: Frames = Flamegraph }: PictureProps
       flame={layout === "flame"}
       measure={measure}
       part={part}
-      actionsOf={(node) => (node === null ? treeActions() : frameActions(shown, node))}
+      actionsOf={(node) => actionsOf(shown, node)}
       onZoom={zoomTo}
       onSelect={select}
       onPart={(text) => navigate({ part: text }, "part")}

@@ -1,7 +1,9 @@
 /** What a frame's colour tells, and which of the colourings is chosen. */
-import { diffPaint, KINDS, kindSwatch, LEGEND } from "../../logic/colour.ts";
+import { useMemo } from "preact/hooks";
+import { diffPaint, kindSwatch, LEGEND, legendKinds } from "../../logic/colour.ts";
 import { chosenRows, rowChoices } from "../../logic/labels/rows.ts";
 import type { UnitChoice } from "../../logic/text/figure.ts";
+import { kindsOf } from "../../logic/tree/functions.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { labels } from "../../state/answers/server.ts";
 import { colourPair } from "../../state/screen/pair.ts";
@@ -77,10 +79,12 @@ export function shownColours(): ColourBy {
 export function LegendButton() {
   const shade = theme.value;
   const by = shownColours();
+  const shown = tree.value.tree;
+  const kinds = useMemo(() => (shown === null || by !== "kind" ? [] : legendKinds(kindsOf(shown))), [shown, by]);
   const fills =
     by === "difference"
       ? LEGEND.map(([change, strength]) => diffPaint(change, strength, shade, colourPair.value).fill)
-      : KINDS.slice(0, LEGEND.length).map((kind) => kindSwatch(kind, shade));
+      : kinds.slice(0, LEGEND.length).map((kind) => kindSwatch(kind, shade));
   return (
     <FoldButton fold="key" name="What the colours mean">
       {by === "module" ? "Key" : fills.map((fill, i) => <i key={i} class="swatch" style={{ background: fill }} />)}

@@ -5,11 +5,14 @@
 import type { ComponentChildren } from "preact";
 import { navigate, page } from "../../state/address/page.ts";
 import { selected } from "../../state/screen/selection.ts";
+import { isTreeStale } from "../../state/screen/tree.ts";
 
 export interface Tab {
   id: string;
   title: string;
   content: () => ComponentChildren;
+  /** What it shows is of an earlier question; left out: as the tree is. */
+  isStale?: () => boolean;
 }
 
 /** The tab of the selected frame. */
@@ -75,7 +78,13 @@ export function chooseTab(tabs: readonly Tab[], id: string): void {
 
 export function PanePanel({ tab }: { tab: Tab }) {
   return (
-    <div class="pane-panel" role="tabpanel" id={PANEL} aria-labelledby={idOf(tab.id)}>
+    <div
+      class="pane-panel"
+      role="tabpanel"
+      id={PANEL}
+      aria-labelledby={idOf(tab.id)}
+      aria-busy={(tab.isStale ?? (() => isTreeStale.value))()}
+    >
       {tab.content()}
     </div>
   );

@@ -2,13 +2,13 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../../api/types.ts";
-import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/table/rankRows.ts";
+import { RANK_KEYS, type RankKey, rankAmount, rankShare, sortRanks } from "../../logic/table/rankRows.ts";
 import { duration, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { amountHead, amountText, rateText } from "../../logic/text/unit.ts";
 import { page } from "../../state/address/page.ts";
-import { besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
+import { amount, besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { showValueMenu } from "../chart/ValueMenu.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
@@ -18,10 +18,18 @@ interface Props {
 }
 
 /** Pixels from which on there is room for all columns. */
-const ROOMY = 470;
+const ROOMY = 560;
 
-function shareText(share: number | null): string {
-  return share === null ? "" : percent(share);
+/** A part of a row's time: how much it is, by which the column is sorted, and beside it the share of the row. */
+function Part({ row, part }: { row: TopRow; part: "kernel" | "cut" | "unnamed" }) {
+  const [samples, share] = [rankAmount(row, part), rankShare(row, part)];
+  if (samples === null || share === null) return null;
+  return (
+    <span class="amount" title={`${amount(samples)}, ${percent(share)} of its own`}>
+      <em>{percent(share)}</em>
+      <b>{figure(samples)}</b>
+    </span>
+  );
 }
 
 export function RankTable({ answer, choice }: Props) {
@@ -41,26 +49,26 @@ export function RankTable({ answer, choice }: Props) {
     {
       key: "kernel",
       title: "Kernel",
-      hint: "Share of its time that was spent in the kernel; sorted by the time itself",
+      hint: "What of it was spent in the kernel, with its share",
       number: true,
-      width: { beside: "72px" },
-      cell: (row) => shareText(rankShare(row, "kernel")),
+      width: { beside: "112px", phone: "72px" },
+      cell: (row) => <Part row={row} part="kernel" />,
     },
     {
       key: "cut",
       title: "Cut",
-      hint: "Share of its time whose stacks lack their root; sorted by the time itself",
+      hint: "What of it has stacks that lack their root, with its share",
       number: true,
-      width: { beside: "58px", from: ROOMY },
-      cell: (row) => shareText(rankShare(row, "cut")),
+      width: { beside: "112px", from: ROOMY },
+      cell: (row) => <Part row={row} part="cut" />,
     },
     {
       key: "unnamed",
       title: "Unnamed",
-      hint: "Share of its time whose stacks have a frame without a function's name; sorted by the time itself",
+      hint: "What of it has stacks with a frame without a function's name, with its share",
       number: true,
-      width: { beside: "88px", from: ROOMY },
-      cell: (row) => shareText(rankShare(row, "unnamed")),
+      width: { beside: "112px", from: ROOMY },
+      cell: (row) => <Part row={row} part="unnamed" />,
     },
     {
       key: "total",

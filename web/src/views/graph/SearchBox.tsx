@@ -6,7 +6,7 @@ import { ROOT } from "../../logic/tree/tree.ts";
 import { fields, navigate, page } from "../../state/address/page.ts";
 import { matching, searchResult, wholeMatch } from "../../state/screen/search.ts";
 import { select, selected } from "../../state/screen/selection.ts";
-import { focus, tree } from "../../state/screen/tree.ts";
+import { focus, isTreeStale, tree } from "../../state/screen/tree.ts";
 import { amount } from "../../state/screen/units.ts";
 import { isTyping, usePageKeys } from "../ui/hooks.ts";
 
@@ -74,7 +74,7 @@ export function SearchFigures() {
   // A name is searched for, and not one module's function: its namesakes are found with it.
   const isNamed = patternName(fields.match.value) !== fields.match.value && found.frames > 1;
   return (
-    <span class="found" role="status" data-testid="found">
+    <span class="found" role="status" data-testid="found" aria-busy={isTreeStale.value}>
       {samples === 0 && found.framesInAll === 0 ? (
         `no frame matches${/[|*^$]/.test(fields.match.value) ? ": /…/ is a regular expression" : ""}`
       ) : (

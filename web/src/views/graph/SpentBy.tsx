@@ -1,51 +1,85 @@
-/** Whose time the selected frame is: by service, pod, container, process, thread and node. */
+/** Whose time the selected frame is, or what is searched for: by service, pod, container, process, thread and node. */
 import type { TopAnswer, TopRow } from "../../api/types.ts";
 import { sideText } from "../../logic/compare/sideNames.ts";
 import { type SideOfValue, type SpentSides, spentSides } from "../../logic/compare/spentSides.ts";
+import { patternName } from "../../logic/flame/search.ts";
 import { measureOf } from "../../logic/graph/measure.ts";
 import { figureText, type UnitChoice, type Worth } from "../../logic/text/figure.ts";
 import { count, percent, plural, shareOf, signed } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { rateHead, rateShort } from "../../logic/text/unit.ts";
-import { isNoFunction, isRow, titleOf } from "../../logic/tree/rows.ts";
-import { frameName, kindName } from "../../logic/tree/tree.ts";
+import { isRow, titleOf } from "../../logic/tree/rows.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { comparing, sideNames } from "../../state/answers/compare.ts";
 import { select, selected } from "../../state/screen/selection.ts";
-import { MOST_SPENT, SPENT_LABELS, type SpentLabel, spent, spentBefore } from "../../state/screen/spent.ts";
+import {
+  isSpentStale,
+  MOST_SPENT,
+  SPENT_LABELS,
+  type SpentLabel,
+  spent,
+  spentBefore,
+  spentSubject,
+} from "../../state/screen/spent.ts";
 import { tree } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { ValueDots, valueHandlers } from "../chart/ValueMenu.tsx";
+import { ValueDots, valueHandlers } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
 
 const NAME_ROOM = 48;
 
 export function SpentBy() {
-  const [shown, node] = [tree.value.tree, selected.value];
-  const kind = shown === null || node === null ? "root" : kindName(shown, node);
-  const isFrame = shown !== null && node !== null && !isNoFunction(kind);
   return (
-    <div class="spent" data-testid="spent">
-      <p class="spent-of">
-        {isFrame ? (
-          <>
-            All frames of <b dir="auto">{fitName(frameName(shown, node), NAME_ROOM)}</b>, wherever they stand{" "}
-            <button type="button" class="button tiny" onClick={() => select(null)}>
-              All samples
-            </button>
-          </>
-        ) : shown !== null && node !== null && isRow(shown, node) ? (
-          <>
-            All samples of <b dir="auto">{fitName(titleOf(shown, node), NAME_ROOM)}</b>
-          </>
-        ) : (
-          "All samples that are selected; a selected frame narrows it to its function."
-        )}
+    <div class="spent" data-testid="spent" aria-busy={isSpentStale.value}>
+      <p class="spent-of" data-testid="spent-of">
+        <Subject />
       </p>
       {comparing.value ? <BothSides /> : <OneWindow />}
     </div>
   );
+}
+
+/** Whose time is told, by what was asked for: figures and heading are always of the same. */
+function Subject() {
+  const [shown, node] = [tree.value.tree, selected.value];
+  const subject = spentSubject.value;
+  const row = shown !== null && node !== null && isRow(shown, node) ? titleOf(shown, node) : null;
+  const inRow = row !== null && (
+    <>
+      {" "}
+      within <b dir="auto">{fitName(row, NAME_ROOM)}</b>
+    </>
+  );
+  if (subject.of === "function")
+    return (
+      <>
+        All frames of <b dir="auto">{fitName(subject.name, NAME_ROOM)}</b>, wherever they stand
+        {subject.isSearched && ", whatever the search finds"}{" "}
+        <button type="button" class="button tiny" onClick={() => select(null)}>
+          {subject.isSearched ? "What the search finds" : "All samples"}
+        </button>
+      </>
+    );
+  if (subject.of === "search")
+    return (
+      <>
+        What the search finds: samples with <b dir="auto">{fitName(patternName(subject.text), NAME_ROOM)}</b>
+        {inRow}{" "}
+        <button type="button" class="button tiny" onClick={() => navigate({ match: "" })}>
+          Clear the search
+        </button>
+      </>
+    );
+  if (row !== null)
+    return (
+      <>
+        All samples of <b dir="auto">{fitName(row, NAME_ROOM)}</b>
+      </>
+    );
+  return subject.isBroken
+    ? "All samples that are selected: the search is no expression, and narrows nothing."
+    : "All samples that are selected; a selected frame, or a search, narrows it.";
 }
 
 function OneWindow() {

@@ -2,31 +2,15 @@
 import { exactPattern } from "../../logic/flame/search.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { type Transform, transformsText, withTransform } from "../../logic/transform/list.ts";
-import { focusOf } from "../../logic/tree/focus.ts";
 import { isNoFunction, rowMatchers } from "../../logic/tree/rows.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
 import { sourceShown } from "../../state/moments/sourceShown.ts";
-import { select } from "../../state/screen/selection.ts";
-import { transforms, tree } from "../../state/screen/tree.ts";
+import { transforms } from "../../state/screen/tree.ts";
 import { valueActions } from "../chart/ValueMenu.tsx";
 import type { FrameAction } from "../flame/FrameMenu.tsx";
-
-export function zoomTo(node: number): void {
-  const shown = tree.value.tree;
-  if (shown !== null) select(node, { focus: focusOf(shown, node) }, "");
-}
-
-/** Nothing zoomed, nothing selected, the whole width in sight. */
-export function showAll(): void {
-  navigate({ focus: "", frame: "" });
-}
-
-export function findName(name: string): void {
-  const text = exactPattern(name);
-  navigate({ match: page.value.match === text ? "" : text });
-}
+import { findName, zoomTo } from "../frame/steps.ts";
 
 /** Milliseconds before a function that are looked at; no less than samples are apart. */
 const BEFORE_MS = [100, 500, 1000] as const;

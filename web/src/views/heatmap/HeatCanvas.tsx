@@ -11,6 +11,8 @@ import { styleOf, useCanvas, usePageKeys } from "../ui/hooks.ts";
 import { type HeatScene, MARGIN, paintGround, paintMarks } from "./paint.ts";
 
 interface Props extends Pick<HeatScene, "cells" | "grid" | "classes" | "gaps" | "theme" | "a" | "b"> {
+  /** The cells are of an earlier question. */
+  isStale: boolean;
   /** A side that is the rest has no outline of its own. */
   restA: boolean;
   restB: boolean;
@@ -113,7 +115,7 @@ export function HeatCanvas(props: Props) {
   const at = drag !== null ? chosen : (chosen ?? (focused ? [cursor, cursor] : hover === null ? null : [hover, hover]));
   return (
     <>
-      <div class="heat-box" ref={box}>
+      <div class="heat-box" ref={box} aria-busy={props.isStale}>
         {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: an application has its own keys. */}
         <canvas
           ref={canvas}

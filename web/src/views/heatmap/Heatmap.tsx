@@ -103,6 +103,7 @@ function HeatCard() {
         theme={theme.value}
         a={a === null ? null : cellsOf(grid, a.window)}
         b={b === null ? null : cellsOf(grid, b.window)}
+        isStale={heatmap.stale.value}
         restA={a?.except != null}
         restB={b?.except != null}
         letter={letter}
@@ -222,7 +223,7 @@ function Actions({ a, b }: { a: Side | null; b: Side | null }) {
 function Legend({ classes, unit }: { classes: number[]; unit: Unit }) {
   if (classes.length === 0) return null;
   return (
-    <ul class="legend heat-legend" aria-label="What a colour stands for">
+    <ul class="legend heat-legend" aria-busy={heatmap.stale.value} aria-label="What a colour stands for">
       <li>{amountHead(unit)} in a cell:</li>
       {classes.map((_, i) => (
         <li key={i}>

@@ -58,7 +58,7 @@ export function Scope() {
 function Data() {
   const answer = flamegraph.data.value;
   if (single.value === null || answer === null || answer.samples === 0) return null;
-  return <DataChip faults={faultsOf({ ...answer, window: answer })} />;
+  return <DataChip faults={faultsOf({ ...answer, window: answer })} isStale={flamegraph.stale.value} />;
 }
 
 function Crumbs({ path: { crumbs, filters } }: { path: Path }) {

@@ -8,7 +8,7 @@ import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { axisNumber, count, duration, plural } from "../../logic/text/format.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { chart } from "../../state/answers/lane.ts";
-import { beforeHits, sought } from "../../state/answers/timeline.ts";
+import { beforeHits, laneQuery, sought } from "../../state/answers/timeline.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { focus, tree } from "../../state/screen/tree.ts";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
@@ -89,6 +89,7 @@ export function Before() {
 
   if (answer === null) return <Missing error={error} loading={loading} kind="graph" />;
   if (answer.samples === 0) {
+    if (beforeHits.stale.value) return <Missing error={null} loading={true} kind="graph" />;
     return (
       <EmptyNotice title={`No sample ${where}.`}>
         <p>
@@ -152,7 +153,8 @@ const MOST_THREADS = 6;
 
 /** Threads of the CPU that is shown, by what they ran shortly before; none where no CPU is shown. */
 function useRanBefore(): ReturnType<typeof ranBefore> {
-  const { before, query } = page.value;
+  const { before } = page.value;
+  const query = laneQuery.value;
   const { chart: drawn } = chart.value;
   const wanted = sought.value;
   const isCpu = laneOf(parseSelector(query)).cpu !== "";
@@ -170,7 +172,7 @@ function usePeriodMs(): number | null {
 
 function BeforeTitle({ children }: { children: ComponentChildren }) {
   return (
-    <div class="before-title" role="status" data-testid="before-title">
+    <div class="before-title" role="status" data-testid="before-title" aria-busy={beforeHits.stale.value}>
       {children}
     </div>
   );

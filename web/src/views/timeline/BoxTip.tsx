@@ -1,4 +1,5 @@
 /** What one frame of a timeline stands for: whose it was, where, and when. */
+import { kindOf, kindWord } from "../../logic/colour.ts";
 import { type Chart, momentText, sampleFrom } from "../../logic/flame/timeline.ts";
 import { duration, plural } from "../../logic/text/format.ts";
 import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
@@ -18,7 +19,7 @@ export function boxText({ tree, samples, boxOf }: Chart, from: number, box: numb
   const lasted = `${plural(tree.total[box] as number, "sample")} over ${duration((tree.weight[box] as number) / 1e9)}`;
   return {
     name: frameName(tree, box),
-    where: `${kindName(tree, box)}${module === "" ? "" : ` · ${module}`}, ${who}`,
+    where: `${kindWord(kindOf(kindName(tree, box), false))}${module === "" ? "" : ` · ${module}`}, ${who}`,
     when: `${lasted} from ${momentText(from, start, Math.min(spanNs, 1e9))}`,
   };
 }

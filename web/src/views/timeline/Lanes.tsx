@@ -7,7 +7,7 @@ import { spanText } from "../../logic/time/spans.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { labelValues } from "../../state/answers/selector.ts";
-import { hitCpus } from "../../state/answers/timeline.ts";
+import { hitCpus, laneQuery } from "../../state/answers/timeline.ts";
 import { EmptyNotice } from "../ui/Notices.tsx";
 
 export type Lane = ReturnType<typeof laneOf>;
@@ -21,7 +21,7 @@ export function choose(label: LaneLabel, value: string): void {
     thread: ["thread", "tid", "cpu"],
     tid: ["tid", "cpu"],
   };
-  const kept = (parseSelector(page.peek().query) ?? []).filter((m) => !others[label].includes(m.label));
+  const kept = (parseSelector(laneQuery.peek()) ?? []).filter((m) => !others[label].includes(m.label));
   const added = value === "" ? [] : [{ label, operator: "=" as const, value }];
   navigate({ query: formatSelector([...kept, ...added]), zoom: "", box: "", focus: "" });
 }

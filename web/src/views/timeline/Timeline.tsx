@@ -17,7 +17,14 @@ import { count, duration, plural } from "../../logic/text/format.ts";
 import { parseSpan, spanText } from "../../logic/time/spans.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { chart, isOpening } from "../../state/answers/lane.ts";
-import { MOST_MOMENTS, sought, timeline, USUAL_MOMENTS } from "../../state/answers/timeline.ts";
+import {
+  isLaneOpened,
+  laneQuery,
+  MOST_MOMENTS,
+  sought,
+  timeline,
+  USUAL_MOMENTS,
+} from "../../state/answers/timeline.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { MarkerLane, MarkersMenu } from "../lazyViews.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
@@ -38,7 +45,7 @@ export function Timeline() {
 }
 
 function TimelineCard() {
-  const lane = laneOf(parseSelector(page.value.query));
+  const lane = laneOf(parseSelector(laneQuery.value));
   const error = timeline.error.value;
   return (
     <section class="card timeline" aria-label="Timeline">
@@ -48,6 +55,15 @@ function TimelineCard() {
         {(["node", "cpu", "thread", "tid"] as const).map((label) => (
           <LaneBox key={label} label={label} value={lane[label]} />
         ))}
+        {isLaneOpened.value && (
+          <span
+            class="dim"
+            data-testid="lane-opened"
+            title="Nobody chose a CPU or a thread: this view shows the one with most samples. It filters nothing else."
+          >
+            busiest CPU, of this view alone
+          </span>
+        )}
         <span class="spring" />
         <HitBox />
       </div>
@@ -58,7 +74,7 @@ function TimelineCard() {
 }
 
 function TimelineBody({ lane }: { lane: Lane }) {
-  const { query } = page.value;
+  const query = laneQuery.value;
   const answer = timeline.data.value;
   const { chart: drawn, fault } = chart.value;
   const error = timeline.error.value;
@@ -80,6 +96,7 @@ function TimelineBody({ lane }: { lane: Lane }) {
     return error !== null ? null : <Missing error={null} loading={timeline.loading.value} kind="chart" />;
   if (fault !== "") return <EmptyNotice title={`The answer is broken: ${fault}.`} />;
   if (answer.samples.offset_ns.length === 0) {
+    if (timeline.stale.value) return <Missing error={null} loading={true} kind="chart" />;
     return (
       <EmptyNotice title="No samples in this window.">
         <p>
@@ -93,7 +110,7 @@ function TimelineBody({ lane }: { lane: Lane }) {
 }
 
 function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; until: number }) {
-  const { zoom, query, box: place } = page.value;
+  const { zoom, box: place } = page.value;
   const wanted = sought.value;
   const look = wanted !== null && "matcher" in wanted ? wanted : null;
   const found = useMemo(() => (look === null ? null : hitsOf(drawn, look)), [drawn, look]);
@@ -109,17 +126,17 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
   return (
     <>
       <div class="legendbar">
-        <span>
+        <span aria-busy={timeline.stale.value}>
           <b>{plural(drawn.boxOf.length, "sample")}</b>
           {found === null ? "" : `, ${count(found.samples.length)} with what is looked for`}
         </span>
-        <span class="dim" data-testid="timeline-range">
+        <span class="dim" data-testid="timeline-range" aria-busy={timeline.stale.value}>
           in sight: {momentText(from, range.from, range.until - range.from)} –{" "}
           {momentText(from, range.until, range.until - range.from)} ({duration((range.until - range.from) / 1e9)})
         </span>
         <span class="spring" />
         <MarkersMenu />
-        <Followed drawn={drawn} from={from} box={box} lane={laneOf(parseSelector(query))} />
+        <Followed drawn={drawn} from={from} box={box} lane={laneOf(parseSelector(laneQuery.value))} />
         <div class="segments" role="group" aria-label="Zoom">
           <button
             type="button"
@@ -144,7 +161,7 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
         </div>
       </div>
       {!drawn.complete && <Incomplete drawn={drawn} from={from} until={until} />}
-      <div class="timeline-panes">
+      <div class="timeline-panes" aria-busy={timeline.stale.value}>
         <div class="timeline-chart">
           <TimelineCanvas
             chart={drawn}

@@ -3,16 +3,17 @@ import { useMemo } from "preact/hooks";
 import {
   type Change,
   diffPaint,
-  KINDS,
   kindSwatch,
+  kindWord,
   LEGEND,
+  legendKinds,
   MARK,
   modulePaint,
   type Pair,
   rowPaint,
 } from "../../logic/colour.ts";
 import { changeWords } from "../../logic/compare/sideNames.ts";
-import { modulesOf } from "../../logic/tree/functions.ts";
+import { kindsOf, modulesOf } from "../../logic/tree/functions.ts";
 import { rowLabels } from "../../logic/tree/rows.ts";
 import { sideNames } from "../../state/answers/compare.ts";
 import { choosePair, colourPair } from "../../state/screen/pair.ts";
@@ -64,13 +65,16 @@ function ModuleLegend() {
   );
 }
 
+/** Of what is in the picture: languages by their names. */
 function KindLegend() {
+  const shown = tree.value.tree;
+  const kinds = useMemo(() => (shown === null ? [] : legendKinds(kindsOf(shown))), [shown]);
   return (
     <ul class="legend" aria-label="Colours">
-      {KINDS.map((kind) => (
+      {kinds.map((kind) => (
         <li key={kind}>
           <i class="swatch" style={{ background: kindSwatch(kind, theme.value) }} />
-          {kind === "jit" ? "JIT" : kind}
+          {kindWord(kind)}
         </li>
       ))}
     </ul>

@@ -1,4 +1,4 @@
-// A thousand calls of one function by itself.
+// Two thousand calls of one function by itself.
 #include "work.h"
 
 KEPT unsigned long call_itself(unsigned long depth)
@@ -18,6 +18,6 @@ int main(int count, char **arguments)
 	(void)count;
 	begin(arguments);
 	while (goes_on())
-		call_itself(1000);
+		call_itself(2000);
 	return 0;
 }
