@@ -168,7 +168,7 @@ fn find<T>(
             for (word, address) in words {
                 let value = word.try_into().map_or(0, u64::from_le_bytes);
                 // Neither a pointer nor a number of names.
-                if value < 128 || value >= ADDRESSES.end {
+                if !(128..ADDRESSES.end).contains(&value) {
                     continue;
                 }
                 if let Some(found) = check(address) {
