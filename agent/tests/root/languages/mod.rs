@@ -197,7 +197,7 @@ impl Found {
                 .iter()
                 .map(|frame| format!("{}{}", if frame.inlined { "~" } else { "" }, name(frame)));
             let text: Vec<String> = text.collect();
-            let text = if text.len() > 30 && std::env::var_os("STAKEOUT_STACKS_WHOLE").is_none() {
+            let text = if text.len() > 30 {
                 let (leaf, root) = (text[..20].join(" < "), text[text.len() - 8..].join(" < "));
                 format!("{leaf} < ({} frames) < {root}", text.len())
             } else {
