@@ -155,6 +155,7 @@ struct so_process {
 enum so_runtime_kind {
 	SO_RUNTIME_JVM = 1,
 	SO_RUNTIME_CPYTHON = 2,
+	SO_RUNTIME_RUBY = 8,
 	SO_RUNTIME_PHP = 16,
 };
 
@@ -262,6 +263,41 @@ struct so_cpython {
 	u8 unused[6];
 };
 
+/* Of CRuby. */
+enum so_ruby_limits {
+	/* Threads that are looked at for the one that runs. */
+	SO_RUBY_THREADS = 256,
+	/* Blocks within each other that are looked through for their method. */
+	SO_RUBY_BLOCKS = 12,
+	/* Words of the body of a sequence of instructions that are read. */
+	SO_RUBY_BODY_WORDS = 16,
+	/* Words of compiled code's frame. */
+	SO_RUBY_FRAME_WORDS = 24,
+};
+
+/* Of one process with CRuby. Offsets are bytes from the structure's begin. */
+struct so_ruby {
+	/* The interpreter's loop, and what calls it: each the function, and its part for what is rare. */
+	u64 loop_begin[2];
+	u64 loop_bytes[2];
+	u64 exec_begin[2];
+	u64 exec_bytes[2];	/* 0: unknown */
+	/* Code of the file that has the interpreter. */
+	u64 code_begin;
+	u64 code_bytes;
+	/* What leads to the running thread's execution context: an address, or an offset in the thread's own storage. */
+	u64 current;
+	u64 threads;		/* the head of a list of threads */
+	u16 is_current_local;
+	u16 context_thread;	/* rb_execution_context_t */
+	/* rb_thread_t: without a structure of its own for the native thread, that offset is all ones. */
+	u16 thread_context;
+	u16 thread_native;
+	u16 thread_id;		/* in whichever of both has it */
+	u16 frame_bytes;	/* rb_control_frame_t */
+	u16 unused[2];
+};
+
 /* Of PHP. */
 enum so_php_limits {
 	/* Ranges of the interpreter loop's code (the function, and its part for what is rare) and of code that is made. */
@@ -305,6 +341,7 @@ struct so_runtime {
 	u32 unused;
 	struct so_jvm jvm;
 	struct so_cpython cpython;
+	struct so_ruby ruby;
 	struct so_php php;
 };
 
@@ -350,7 +387,9 @@ struct so_walk {
 	u64 chain_frame;
 	u64 chain_entry;
 	u32 chain;
-	u32 chain_called;	/* before the chain began, C code was met that calls the interpreter */
+	u16 chain_called;	/* before the chain began, C code was met that calls the interpreter */
+	u8 chain_given;		/* this call has got its frames already */
+	u8 chain_compiled;	/* the frame that was stepped from is code that this interpreter made */
 	/* Of PHP: the function of the frame before, its hash, its instructions and their bytes; the fiber that is walked. */
 	u64 php_function;
 	u64 php_hash;
@@ -415,6 +454,12 @@ enum so_frame_word {
 	 * above them a hash of what the object begins with.
 	 */
 	SO_FRAME_PYTHON = 3,
+	/*
+	 * A frame of CRuby: the address of its sequence of instructions without the lowest three bits (44 bits; 0: a
+	 * method in C), and above that the instruction's number (all ones: none). The detail is the method entry's
+	 * address in the same way, 0 without one, and above that a hash of what both begin with.
+	 */
+	SO_FRAME_RUBY = 5,
 	/*
 	 * A function of PHP; the detail is the number of the instruction (20 bits, all ones: none), one bit that says
 	 * whether the program began with it, and above them a hash of what it is called.

@@ -35,6 +35,15 @@ APART int python_seek_user(u32 unused)
 	return py ? so_python_seek_once(&record->walk, py, record->scan.words) : 2;
 }
 
+APART int ruby_seek_user(u32 unused)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	const struct so_ruby *ruby = record ? so_ruby_of(&record->walk) : NULL;
+
+	return ruby ? so_ruby_seek_once(&record->walk, ruby, record->scan.words) : 2;
+}
+
 APART int chain_call_user(u32 innermost)
 {
 	u32 cpu = bpf_get_smp_processor_id();

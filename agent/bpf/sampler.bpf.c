@@ -67,8 +67,10 @@ int try_user(u64 at, u64 word);
 int scan_user(u64 address);
 int runtime_user(u32 unused);
 int python_seek_user(u32 unused);
+int ruby_seek_user(u32 unused);
 #define so_runtime_step(walk) runtime_user(0)
 #define so_python_seek(walk, py, words) python_seek_user(0)
+#define so_ruby_seek(walk, ruby, words) ruby_seek_user(0)
 #define so_look(walk, scan, pc) look_user(pc)
 #define so_try(walk, scan, at, word) try_user(at, word)
 #define so_scan(walk, scan, address) scan_user(address)
@@ -243,8 +245,11 @@ APART int put_chain_piece(u32 first)
 	return 1;
 }
 
-/* The frames of a call of an interpreter's loop stand where the loop's own frame stood, the last one. */
-APART int put_chain(u32 first)
+/*
+ * The frames of a call of an interpreter's loop stand where the loop's own frame stood, the last one; or, where the
+ * loop is not on the stack, before that frame.
+ */
+APART int put_chain(u32 first, u32 is_before)
 {
 	u32 cpu = bpf_get_smp_processor_id(), i;
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
@@ -259,8 +264,12 @@ APART int put_chain(u32 first)
 	}
 	record->walk.runtime_frame = 0;
 	/* Without any, the loop stands for itself. */
-	if (record->header.user_frames == before)
+	if (record->header.user_frames == before) {
 		record->header.user_frames = before + 1;
+	} else if (is_before) {
+		put_word(record, first, record->header.user_frames, record->walk.before_pc);
+		record->header.user_frames++;
+	}
 	return 0;
 }
 
@@ -276,16 +285,19 @@ APART int walk_piece(u32 first)
 	if (!record)
 		return SO_STEP_BROKEN;
 	for (i = 0; i < PIECE_FRAMES; i++) {
-		u32 innermost = record->walk.innermost, step = step_user(0), place = record->header.user_frames;
+		u32 innermost = record->walk.innermost, step = step_user(0), place = record->header.user_frames, call;
 
 		/* The frame that was stepped from is its runtime's. */
 		if (record->walk.runtime_frame) {
 			put_word(record, first, place - 1, record->walk.runtime_frame);
 			put_word(record, first, place, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
 			record->header.user_frames = ++place;
-		} else if (step == SO_STEP_FRAME && record->walk.runtime && chain_call_user(innermost)) {
-			put_chain(first);
-			place = record->header.user_frames;
+		} else if (step == SO_STEP_FRAME && record->walk.runtime) {
+			call = chain_call_user(innermost);
+			if (call) {
+				put_chain(first, call == 2);
+				place = record->header.user_frames;
+			}
 		}
 		if (step == SO_STEP_ROOT || step == SO_STEP_NO_TABLE)
 			return step;
@@ -493,6 +505,8 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->chain_frame = 0;
 		walk->chain_entry = 0;
 		walk->chain = 0;
+		walk->chain_given = 0;
+		walk->chain_compiled = 0;
 		walk->chain_called = 0;
 		walk->php_function = 0;
 		walk->php_fiber = 0;

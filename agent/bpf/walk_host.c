@@ -91,6 +91,7 @@ static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
 
 #define so_runtime_step(walk) so_runtime_step_once(walk, runtime_words)
 #define so_python_seek(walk, py, words) so_python_seek_once(walk, py, words)
+#define so_ruby_seek(walk, ruby, words) so_ruby_seek_once(walk, ruby, words)
 #define so_look(walk, scan, pc) so_look_once(walk, scan, pc)
 #define so_try(walk, scan, at, word) so_try_once(walk, scan, at, word)
 #define so_scan(walk, scan, address) so_scan_once(walk, scan, address)
@@ -98,7 +99,7 @@ static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
 #include "unwind.h"
 
 /* Puts the frames of a call of an interpreter's loop where the loop's own frame stands, the last one. */
-static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count)
+static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count, u32 call)
 {
 	u32 i, place = before + *count - 1;
 
@@ -113,8 +114,11 @@ static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capa
 		frames[place++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
 	}
 	walk->runtime_frame = 0;
-	if (place > before + *count)
-		*count = place - before;
+	if (place < before + *count)
+		return;
+	if (call == 2 && place < before + capacity)
+		frames[place++] = walk->before_pc;
+	*count = place - before;
 }
 
 /*
@@ -124,7 +128,7 @@ static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capa
 u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, u32 before, u32 capacity, u32 *count)
 {
 	struct so_scan scan = {};
-	u32 step;
+	u32 step, call;
 
 	memory = from;
 	for (*count = 0; *count < capacity;) {
@@ -137,8 +141,9 @@ u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, 
 			frames[before + (*count)++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
 			if (*count >= capacity)
 				break;
-		} else if (step == SO_STEP_FRAME && before + *count > 0 && so_chain_call_once(walk, runtime_words, innermost)) {
-			so_put_chain(walk, frames, before, capacity, count);
+		} else if (step == SO_STEP_FRAME && before + *count > 0 &&
+			   (call = so_chain_call_once(walk, runtime_words, innermost)) != 0) {
+			so_put_chain(walk, frames, before, capacity, count, call);
 			if (*count >= capacity)
 				break;
 		}

@@ -70,6 +70,7 @@ const TEST: &[Need] = &[
     Need::program("musl-gcc", "the same, for another C library").named("musl-tools", "musl-gcc"),
     Need::program("javac", "the same, for the Java machine").named("default-jdk-headless", "java-latest-openjdk-devel"),
     Need::program("python3", "the same, for CPython; runs the guide's examples"),
+    Need::program("ruby", "the same, for CRuby"),
     Need::program("luajit", "the same, for code that is made at run time"),
     Need::program("php", "the same, with OPcache").named("php-cli", "php-cli"),
     Need::program("runc", "the same, in a container"),

@@ -52,6 +52,8 @@ pub const TARGETS: &[Target] = &[
     target("python-table", 4 * MIB, runtime::cpython::fuzz::table),
     target("python-lines", 4 * MIB, runtime::cpython::fuzz::lines),
     target("python-memory", 16 * MIB, runtime::cpython::fuzz::memory),
+    target("ruby-lines", 4 * MIB, runtime::ruby::fuzz::lines),
+    target("ruby-memory", 16 * MIB, runtime::ruby::fuzz::memory),
     target("php-memory", 16 * MIB, runtime::php::fuzz::memory),
     // A request has at most 256 MiB.
     target("spool", 260 * MIB, ship::fuzz::spool),

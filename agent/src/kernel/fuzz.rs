@@ -128,7 +128,7 @@ pub(crate) fn runtime(bytes: &[u8]) {
         return;
     };
     let rest = &input.0[size_of::<so_runtime>()..];
-    runtime.kinds = if runtime.kinds.is_multiple_of(2) { 3 } else { 16 };
+    runtime.kinds = [3, 8, 11, 16][runtime.kinds as usize % 4];
     // As a walk on a copied stack has it: without the chain of frames, which has gone on.
     let php = &mut runtime.php;
     (php.current, php.fiber) = (0, 0);
@@ -146,6 +146,7 @@ pub(crate) fn runtime(bytes: &[u8]) {
         heap.bytes %= 4 * MAPPING_BYTES;
         heap.segments = IMAGE + heap.segments % (1 << 12);
     }
+    runtime.ruby.frame_bytes = 56;
     let reads = std::cell::Cell::new(0_usize);
     let read = |address: u64, to: &mut [u8]| {
         reads.set(reads.get() + 1);
@@ -171,7 +172,12 @@ pub(crate) fn runtime(bytes: &[u8]) {
     let stop = memory.walk_on(Arch::X86_64, &mut walk, program, rest, Some(live), &mut frames);
     assert!((1..=MAX_WALKED_FRAMES + 1).contains(&frames.len()));
     assert!(stop != WalkStop::Cut || frames.len() > MAX_USER_FRAMES);
-    assert!(reads.get() <= frames.len() * MAX_READS_A_FRAME, "{} reads", reads.get());
+    // Frames of a chain that are hidden take three reads each, and lie behind each other.
+    assert!(
+        reads.get() <= frames.len() * MAX_READS_A_FRAME + rest.len(),
+        "{} reads",
+        reads.get()
+    );
     for pair in frames.windows(2) {
         // Each frame of a runtime has its detail.
         let is_runtime = matches!(FrameWord::of(pair[0]), FrameWord::Runtime(_));

@@ -35,6 +35,10 @@ pub enum RuntimeWord {
     /// A code object of CPython; the detail is the instruction's offset in code units, all ones where there is none,
     /// and above these 20 bits a hash of what stays the same of the object.
     Python(u64),
+    /// A frame of CRuby: the sequence of instructions without its address' lowest three bits, 0 of a method in
+    /// C, and above these 44 bits the instruction's number, all ones where there is none; the detail is the
+    /// method entry in the same way, and above it a hash of what stays the same of both.
+    Ruby(u64),
     /// A function of PHP; the detail is the instruction's number, all ones where there is none, above these 20 bits one
     /// that says whether the program began with it, and above that a hash of what it is called.
     Php(u64),
@@ -51,6 +55,7 @@ impl FrameWord {
             1 => Self::Runtime(RuntimeWord::JvmCompiled(value)),
             2 => Self::Runtime(RuntimeWord::JvmInterpreted(value)),
             3 => Self::Runtime(RuntimeWord::Python(value)),
+            5 => Self::Runtime(RuntimeWord::Ruby(value)),
             6 => Self::Runtime(RuntimeWord::Php(value)),
             7 => Self::Detail(value),
             _ => Self::Address(word),

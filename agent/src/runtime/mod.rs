@@ -7,8 +7,10 @@
 pub mod cpython;
 pub mod jvm;
 mod memory;
+mod parts;
 pub mod php;
 pub(crate) mod reading;
+pub mod ruby;
 
 pub use memory::{PagedMemory, ProcessMemory};
 pub use reading::{ReadMemory, Unreadable};

@@ -18,8 +18,8 @@ struct Bound {
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(197_349), a_fifth_more(105_764)],
-        translated: a_fifth_more(5_024),
+        followed: [a_fifth_more(232_927), a_fifth_more(154_197)],
+        translated: a_fifth_more(7_344),
     },
     Bound {
         name: "on_exec",

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::elf::{Image, code_address, dynamic_symbols};
+use crate::elf::{Image, Segment, code_address, dynamic_symbols};
 use crate::frames::ProgramKey;
 use crate::hash::FastMap;
 use crate::process::{Module, Table};
@@ -49,6 +49,49 @@ pub(super) struct KnownFile {
     symbols: Vec<(&'static str, u64)>,
     /// The functions, or parts of them, that addresses lie in.
     functions: Mutex<FastMap<u64, Option<Range<u64>>>>,
+    /// The file's own addresses of what has no symbol, and was found in a process.
+    learned: Mutex<Vec<(&'static str, u64)>>,
+    /// The last function whose calls were looked for, and where they are.
+    calls: Mutex<Option<(u64, Vec<u64>)>>,
+}
+
+/// Calls of a function that are told apart.
+const MAX_CALLS: usize = 64;
+/// Code of a file that is looked through for them, and so much of it at a time.
+const MAX_CODE_BYTES: u64 = 1 << 26;
+const CODE_PIECE_BYTES: usize = 1 << 16;
+
+/// Addresses of a function's calls, both as the file has them.
+fn find_calls(module: &Module, function: u64) -> Vec<u64> {
+    const CALL_BYTES: usize = 5;
+    let mut found = Vec::new();
+    let image = Image::open(|offset, into: &mut [u8]| module.read_at(offset, into));
+    let segments = image.map_or_else(Vec::new, |image| image.segments);
+    let Some(segment) = segments.iter().find(|segment| segment.executable) else {
+        return found;
+    };
+    let mut piece = vec![0; CODE_PIECE_BYTES];
+    let bytes = segment.bytes.min(MAX_CODE_BYTES);
+    let mut begin = 0;
+    while begin + (CALL_BYTES as u64) < bytes && found.len() < MAX_CALLS {
+        let length = CODE_PIECE_BYTES.min(usize::try_from(bytes - begin).unwrap_or(CODE_PIECE_BYTES));
+        if !module.read_at(segment.offset + begin, &mut piece[..length]) {
+            break;
+        }
+        for (at, code) in piece[..length].windows(CALL_BYTES).enumerate() {
+            if let [0xe8, a, b, c, d] = *code {
+                let address = segment.address.wrapping_add(begin + at as u64);
+                let distance = i64::from(i32::from_le_bytes([a, b, c, d]));
+                let next = address.wrapping_add(CALL_BYTES as u64);
+                if next.wrapping_add_signed(distance) == function && found.len() < MAX_CALLS {
+                    found.push(address);
+                }
+            }
+        }
+        // One that lies across two pieces is looked at with the second.
+        begin += (length - (CALL_BYTES - 1)) as u64;
+    }
+    found
 }
 
 /// Functions that are remembered of a file: those that its interpreter's loop jumps to.
@@ -61,14 +104,50 @@ impl KnownFile {
         let named = names.iter().zip(found);
         Self {
             symbols: named.filter_map(|(name, address)| Some((*name, address?))).collect(),
-            functions: Mutex::default(),
+            ..Self::default()
         }
     }
 
     /// A symbol's address where the file lies with this bias.
     pub(super) fn address_of(&self, name: &str, bias: u64) -> Option<u64> {
-        let found = self.symbols.iter().find(|(known, _)| *known == name);
+        let of_name = |(known, _): &&(&str, u64)| *known == name;
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.symbols.iter().find(of_name);
+        let found = found.or_else(|| learned.iter().find(of_name));
         found.map(|(_, address)| address.wrapping_add(bias))
+    }
+
+    /// Remembers the file's own address of what has no symbol.
+    pub(super) fn learn(&self, name: &'static str, address: u64) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.retain(|(known, _)| *known != name);
+        learned.push((name, address));
+    }
+
+    /// Where the file's code is, and its data that is written to, with this bias.
+    pub(super) fn segments(&self, module: &Module, bias: u64) -> (Option<Range<u64>>, Vec<Range<u64>>) {
+        let Some(image) = Image::open(|offset, into: &mut [u8]| module.read_at(offset, into)) else {
+            return (None, Vec::new());
+        };
+        let range = |segment: &Segment| {
+            let start = segment.address.wrapping_add(bias);
+            start..start.saturating_add(segment.bytes)
+        };
+        let code = image.segments.iter().find(|segment| segment.executable).map(range);
+        let data = image.segments.iter().filter(|segment| segment.writable);
+        (code, data.map(range).collect())
+    }
+
+    /// Addresses of the calls of a function, of those that say where it is relative to themselves.
+    pub(super) fn calls(&self, module: &Module, function: u64, bias: u64) -> Vec<u64> {
+        let own = function.wrapping_sub(bias);
+        let mut known = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match &*known {
+            Some((of, calls)) if *of == own => calls.clone(),
+            _ => find_calls(module, own),
+        };
+        *known = Some((own, found.clone()));
+        found.into_iter().map(|address| address.wrapping_add(bias)).collect()
     }
 
     /// The limits of the function that an address lies in, both where the file lies with this bias.

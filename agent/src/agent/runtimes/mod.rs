@@ -10,6 +10,7 @@ mod library;
 mod php;
 mod place;
 mod python;
+mod ruby;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use place::Nameless;
 pub(super) use place::RuntimePlace;
 
 /// All that are known, each at the place that [`language_of`] says.
-static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend];
-const COUNT: usize = 3;
+static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend, &ruby::CRuby];
+const COUNT: usize = 4;
 
 /// Whose frame it is.
 fn language_of(frame: RuntimeWord) -> usize {
@@ -35,6 +36,7 @@ fn language_of(frame: RuntimeWord) -> usize {
         RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => 0,
         RuntimeWord::Python(_) => 1,
         RuntimeWord::Php(_) => 2,
+        RuntimeWord::Ruby(_) => 3,
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) use shared::{charged_bytes, shared_bytes};
 pub(in crate::kernel) use walk::LiveRuntime;
 pub use walk::{
     Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_php,
-    so_runtime, so_walk,
+    so_ruby, so_runtime, so_walk,
 };
 
 /// Slots in the map of slabs.

@@ -22,7 +22,6 @@ mod text;
 pub use frame::PythonFrame;
 pub use layout::{Layout, LayoutError, SYMBOLS, Version};
 pub use offsets::FrameForm;
-pub(super) use running::rare_part;
 pub use running::{NotReady, Python, Walked};
 
 use super::reading::{ADDRESSES, MAX_NAME_BYTES, ReadMemory, Unreadable, is_object, pointer, read, word};

@@ -9,7 +9,7 @@ use super::functions::Functions;
 use super::layout::{FUNCTION_BYTES, Layout, LayoutError, Version};
 use super::text::Text;
 use super::{ADDRESSES, ReadMemory, Unreadable, field, is_object, part, read, word};
-use crate::runtime::cpython::rare_part;
+use crate::runtime::parts::rare_part;
 
 /// Frames that are looked at for a function.
 const MAX_FRAMES: usize = 16;

@@ -7,6 +7,7 @@ mod java;
 mod php;
 mod python;
 mod requests;
+mod ruby;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -75,6 +76,7 @@ fn programs_of_languages_with_a_runtime_have_their_own_names() {
     let folder = tempfile::tempdir().unwrap();
     let programs = java::programs(folder.path()).into_iter().chain(python::programs());
     let programs = programs.chain(php::programs());
+    let programs = programs.chain(ruby::programs());
     let programs: Vec<Program> = programs.filter(|program| program.title.contains(&only)).collect();
     let begun = Instant::now();
     let recording = Recording::start(AgentConfig {
@@ -256,8 +258,11 @@ fn is_start(frame: &Frame) -> bool {
         "__clone",
         "clone3",
         "__clone3",
+        // Of a fiber of Ruby, which has a stack of its own.
+        "fiber_entry",
     ]
     .contains(&plain)
+        || frame.function.is_none() && frame.module.contains("/libruby")
         // A C library without symbols.
         || frame.function.is_none() && frame.module.contains("/libc.so")
 }
