@@ -510,6 +510,10 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->chain_called = 0;
 		walk->php_function = 0;
 		walk->php_fiber = 0;
+		walk->of_file = 0;
+		walk->v8_function = 0;
+		walk->v8_function_map = 0;
+		walk->v8_bytecode_map = 0;
 		walk->unused_too = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);
 		if (process && process->exec_id == record->header.exec_id &&
