@@ -442,7 +442,8 @@ struct so_walk {
 	u64 v8_function_map;
 	u64 v8_bytecode_map;
 	u32 runtime;		/* as in so_process */
-	u32 unused_too;
+	u16 is_folded;		/* the frame before the one that was stepped from is a part of it */
+	u16 v8_before;		/* what that was: enum so_v8_before */
 };
 
 /* A search of the stack. */

@@ -289,6 +289,8 @@ APART int walk_piece(u32 first)
 
 		/* The frame that was stepped from is its runtime's. */
 		if (record->walk.runtime_frame) {
+			if (record->walk.is_folded && place > 1)
+				place--;
 			put_word(record, first, place - 1, record->walk.runtime_frame);
 			put_word(record, first, place, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
 			record->header.user_frames = ++place;
@@ -514,7 +516,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->v8_function = 0;
 		walk->v8_function_map = 0;
 		walk->v8_bytecode_map = 0;
-		walk->unused_too = 0;
+		walk->v8_shared = 0;
+		walk->v8_before = 0;
+		walk->is_folded = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);
 		if (process && process->exec_id == record->header.exec_id &&
 		    process->start_ticks == record->header.start_boottime_ns / USER_TICK_NS) {

@@ -334,6 +334,7 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 	u64 rule = SO_RULE_UNKNOWN;
 
 	walk->runtime_frame = 0;
+	walk->is_folded = 0;
 	switch (so_find_rule(walk, pc, &rule, !walk->innermost && walk->pc != walk->trusted)) {
 	case SO_FOUND_NO_MAPPING:
 		if (!walk->runtime || !so_runtime_has(walk, pc))

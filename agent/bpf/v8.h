@@ -161,6 +161,13 @@ SO_INLINE void so_v8_put_made(struct so_walk *walk, u64 shared)
 	so_v8_put(walk, SO_V8_MADE, walk->pc, shared, so_v8_mix(shared ? walk->v8_hash : 0, code));
 }
 
+/* What the frame before was: of V8's own code, with or without a frame of its own, as what runs a bytecode is. */
+enum so_v8_before {
+	SO_V8_OTHER,
+	SO_V8_STUB,
+	SO_V8_FRAMELESS,
+};
+
 enum so_v8_frame {
 	SO_V8_WHOLE,
 	/* The return address is at the stack pointer, or one word above: the frame is about to be made. */
@@ -210,12 +217,12 @@ SO_INLINE int so_read_v8_frame(u64 *words, u64 fp)
 }
 
 /* How far the interpreter has got in a frame. */
-SO_INLINE u64 so_v8_offset(const struct so_walk *walk, const struct so_v8 *v8, const u64 *words, int innermost)
+SO_INLINE u64 so_v8_offset(const struct so_walk *walk, const struct so_v8 *v8, const u64 *words, int is_running)
 {
 	u64 offset = words[SO_V8_AT_OFFSET] >> 32, begin = v8->bytecode_begin - 1;
 
 	/* While it runs a bytecode, it has both in registers. */
-	if (innermost && walk->has_registers && walk->registers[SO_V8_R12] == words[SO_V8_AT_BYTECODE] &&
+	if (is_running && walk->has_registers && walk->registers[SO_V8_R12] == words[SO_V8_AT_BYTECODE] &&
 	    walk->registers[SO_V8_R9] - begin < SO_V8_MAX_OFFSET)
 		offset = walk->registers[SO_V8_R9];
 	return offset - begin;
@@ -224,36 +231,29 @@ SO_INLINE u64 so_v8_offset(const struct so_walk *walk, const struct so_v8 *v8, c
 SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, u64 *words)
 {
 	u64 fp = walk->fp, sp, top = 0, marker, function, shared = 0;
-	u32 of_file = walk->of_file, has_registers = walk->innermost && walk->has_registers;
-	int is_interpreted, is_folded = 0;
+	u32 of_file = walk->of_file, innermost = walk->innermost, before = walk->v8_before;
+	int is_interpreted;
 	enum so_v8_frame state = SO_V8_WHOLE;
 
-	if (walk->innermost && !so_read_user(&top, sizeof(top), walk->sp))
+	walk->v8_before = SO_V8_OTHER;
+	if (innermost && !so_read_user(&top, sizeof(top), walk->sp))
 		state = so_v8_frame_at(walk, of_file, top);
 	if (fp < walk->sp || so_read_v8_frame(words, fp))
 		return so_step_frame_pointer(walk, 0);
-	if (of_file && state == SO_V8_WHOLE && words[SO_V8_AT_CONTEXT] == (u64)v8->frame_stub << 1 &&
-	    words[SO_V8_AT_FP] > fp) {
-		/* What runs a bytecode, with a frame of its own, belongs to the frame of the interpreter. */
-		is_folded = 1;
-		fp = words[SO_V8_AT_FP];
-		if (so_read_v8_frame(words, fp))
-			return so_step_frame_pointer(walk, 0);
-	}
-	is_interpreted = so_is_v8_interpreted(walk, v8, words);
-	if (is_folded && !is_interpreted)
-		return so_step_frame_pointer(walk, 0);
+	/* Code that took the place of a bytecode's in the midst of it keeps the words of the interpreter's frame. */
+	is_interpreted = of_file && state == SO_V8_WHOLE && so_is_v8_interpreted(walk, v8, words);
 	marker = words[SO_V8_AT_CONTEXT];
 	function = words[SO_V8_AT_FUNCTION];
 	sp = fp + 2 * sizeof(u64);
-	/* So does what runs one without a frame. */
-	if (state != SO_V8_WHOLE &&
-	    !(of_file && is_interpreted && walk->registers[SO_V8_R12] == words[SO_V8_AT_BYTECODE])) {
+	if (of_file && state != SO_V8_WHOLE)
+		walk->v8_before = SO_V8_FRAMELESS;
+	else if (of_file && marker == (u64)v8->frame_stub << 1)
+		walk->v8_before = SO_V8_STUB;
+	if (state != SO_V8_WHOLE) {
 		/* The frame pointer is the caller's. */
-		is_interpreted = 0;
 		marker = 1;
 		sp = walk->sp + sizeof(u64);
-		function = has_registers ? walk->registers[SO_V8_RDI] : 0;
+		function = walk->has_registers ? walk->registers[SO_V8_RDI] : 0;
 		if (state == SO_V8_PUSHED && so_read_user(&top, sizeof(top), walk->sp + sizeof(u64)))
 			return SO_STEP_BROKEN;
 		if (state == SO_V8_PUSHED)
@@ -276,11 +276,15 @@ SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, 
 			if (shared && !so_v8_has_bytecode(v8, words, words[SO_V8_AT_BYTECODE]))
 				shared = 0;
 		}
-		if (is_interpreted)
-			so_v8_put(walk, SO_V8_INTERPRETED, so_v8_offset(walk, v8, words, has_registers), shared,
+		if (is_interpreted) {
+			so_v8_put(walk, SO_V8_INTERPRETED,
+				  so_v8_offset(walk, v8, words, innermost || before == SO_V8_FRAMELESS), shared,
 				  shared ? walk->v8_hash : 0);
-		else
+			/* What runs a bytecode belongs to the frame of the interpreter. */
+			walk->is_folded = before != SO_V8_OTHER;
+		} else {
 			so_v8_put_made(walk, shared);
+		}
 	}
 	walk->sp = sp;
 	walk->fp = words[SO_V8_AT_FP];

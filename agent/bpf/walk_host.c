@@ -137,6 +137,8 @@ u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, 
 		step = so_step_once(walk);
 		/* The frame that was stepped from is its runtime's: two words. */
 		if (walk->runtime_frame && before + *count > 0) {
+			if (walk->is_folded && *count > 0)
+				--*count;
 			frames[before + *count - 1] = walk->runtime_frame;
 			frames[before + (*count)++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
 			if (*count >= capacity)

@@ -106,7 +106,7 @@ impl V8 {
         seen.check(shared.hash(&self.layout))?;
         let position = self.bytecodes(memory, &shared).and_then(|bytecodes| {
             let table = self.table(memory, bytecodes, self.layout.bytecode_positions)?;
-            position_at(&table, seen.place)
+            position_at(&table, self.layout.positions, seen.place)
         });
         let frame = self.named(memory, &shared, position.and_then(|position| position.offset))?;
         // What was read meanwhile may be another one's.
@@ -216,7 +216,8 @@ impl V8 {
         let count = usize::try_from(count).ok().filter(|count| *count <= MAX_TABLE_BYTES)?;
         let bytes = super::read_long(memory, field(bytecodes, layout.bytecode_data), count).ok()?;
         let at = bytecode_at(&table, &bytes, self.sizes.as_ref()?, offset)?;
-        position_at(&self.table(memory, bytecodes, layout.bytecode_positions)?, at)
+        let positions = self.table(memory, bytecodes, layout.bytecode_positions)?;
+        position_at(&positions, layout.positions, at)
     }
 
     /// The functions of a place in optimised code, leaf first.
@@ -234,7 +235,7 @@ impl V8 {
         let mut position = None;
         if exits.is_none_or(|exits| offset < exits) {
             let table = self.table(memory, code.address, layout.code.positions);
-            position = table.and_then(|table| position_at(&table, offset));
+            position = table.and_then(|table| position_at(&table, layout.positions, offset));
         }
         let mut frames = Vec::new();
         while let Some(inlining) = position.and_then(|position| position.inlining) {

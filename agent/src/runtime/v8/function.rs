@@ -104,8 +104,6 @@ impl Shared {
             format!("new {own}")
         } else if let Some(class) = self.class(memory, layout, scope)? {
             format!("{class}.{own}")
-        } else if inferred.strip_suffix(&own).is_some_and(|before| before.ends_with('.')) {
-            inferred
         } else {
             own
         };

@@ -4,14 +4,16 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::positions::Steps;
 use super::{ReadMemory, Unreadable, number};
 
 /// Dynamic symbols that are looked for: constants of four bytes, and the version.
-pub const SYMBOLS: [&str; 47] = [
+pub const SYMBOLS: [&str; 49] = [
     MAJOR,
     MINOR,
     "v8dbg_class_JSFunction__shared__SharedFunctionInfo",
     "v8dbg_class_SharedFunctionInfo__function_data__Object",
+    "v8dbg_class_SharedFunctionInfo__function_data__Tagged_Object_",
     "v8dbg_class_SharedFunctionInfo__name_or_scope_info__Object",
     "v8dbg_class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
     "v8dbg_class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_",
@@ -38,6 +40,7 @@ pub const SYMBOLS: [&str; 47] = [
     "v8dbg_DeoptimizationDataLiteralArrayIndex",
     "v8dbg_DeoptimizationDataInliningPositionsIndex",
     "v8dbg_DeoptimizationDataSharedFunctionInfoIndex",
+    "v8dbg_DeoptimizationDataSharedFunctionInfoWrapperIndex",
     "v8dbg_DeoptimizationDataWrappedSharedFunctionInfoIndex",
     "v8dbg_scopeinfo_idx_first_vars",
     "v8dbg_FirstJSFunctionType",
@@ -58,6 +61,9 @@ pub const SYMBOLS: [&str; 47] = [
 ];
 const MAJOR: &str = "_ZN2v88internal7Version6major_E";
 const MINOR: &str = "_ZN2v88internal7Version6minor_E";
+
+/// Since then a step in a table of positions has a bit for whether it is a statement's, which was its sign before.
+const FLAGGED_SINCE: Version = Version { major: 14, minor: 1 };
 
 /// V8's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +136,7 @@ pub struct Layout {
     pub(super) script_source_url: u16,
     pub(super) bytecode_data: u16,
     pub(super) bytecode_positions: u16,
+    pub(super) positions: Steps,
     pub(super) code: CodeForm,
     /// Of code's kinds the first two that are made of functions; the mask of kinds.
     pub(super) kind_baseline: u16,
@@ -221,7 +228,10 @@ impl Layout {
             version,
             function_shared: symbols.one(&["v8dbg_class_JSFunction__shared__SharedFunctionInfo"])?,
             shared_data: symbols
-                .any(&["v8dbg_class_SharedFunctionInfo__function_data__Object"])?
+                .any(&[
+                    "v8dbg_class_SharedFunctionInfo__function_data__Object",
+                    "v8dbg_class_SharedFunctionInfo__function_data__Tagged_Object_",
+                ])?
                 .unwrap_or(8),
             shared_name,
             shared_outer: shared_name + 8,
@@ -243,6 +253,7 @@ impl Layout {
             script_source_url: if form == Form::One { 104 } else { 112 },
             bytecode_data: symbols.one(&["v8dbg_class_BytecodeArray__data__uintptr_t"])?,
             bytecode_positions: if form == Form::Trusted { 24 } else { 32 },
+            positions: if version >= FLAGGED_SINCE { Steps::Flagged } else { Steps::Signed },
             code,
             kind_baseline: symbols.one(&["v8dbg_CodeKindBaseline"])?,
             kind_mask: symbols.one(&["v8dbg_CodeKindFieldMask"])?,
@@ -253,6 +264,7 @@ impl Layout {
             own_shared: symbols
                 .any(&[
                     "v8dbg_DeoptimizationDataSharedFunctionInfoIndex",
+                    "v8dbg_DeoptimizationDataSharedFunctionInfoWrapperIndex",
                     "v8dbg_DeoptimizationDataWrappedSharedFunctionInfoIndex",
                 ])?
                 .unwrap_or(6),
@@ -327,7 +339,7 @@ fn code_form(symbols: &Symbols<'_>) -> Result<(CodeForm, Form), LayoutError> {
             };
             Ok((form, Form::Trusted))
         }
-        (Some(_), None) if symbols.version.major == 11 => Ok((form, Form::Apart)),
+        (Some(16), None) if symbols.version.major == 11 => Ok((form, Form::Apart)),
         (None, None) if symbols.version.major == 10 => {
             let form = CodeForm {
                 header: symbols.one(&["v8dbg_class_Code__instruction_start__uintptr_t"])?,

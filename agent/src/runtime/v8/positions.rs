@@ -46,16 +46,29 @@ fn signed(bytes: &mut std::slice::Iter<'_, u8>) -> Option<i64> {
     Some((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
+/// How a table tells steps of statements from those of expressions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Steps {
+    /// By the sign.
+    Signed,
+    /// By the lowest bit.
+    Flagged,
+}
+
 /// The last position that a table has for an offset, or for one before it.
-pub(super) fn position_at(table: &[u8], offset: u64) -> Option<Position> {
+pub(super) fn position_at(table: &[u8], steps: Steps, offset: u64) -> Option<Position> {
     let mut bytes = table.iter();
     let (mut at, mut position, mut found) = (-1_i64, 0_i64, None);
     for _ in 0..MAX_ENTRIES {
         let (Some(step), Some(change)) = (signed(&mut bytes), signed(&mut bytes)) else {
             break;
         };
-        // Of an expression, not a statement: the number without its sign, less one.
-        let step = if step < 0 { -1 - step } else { step };
+        let step = match steps {
+            Steps::Flagged => step >> 1,
+            // Of an expression: the number without its sign, less one.
+            Steps::Signed if step < 0 => -1 - step,
+            Steps::Signed => step,
+        };
         at = at.checked_add(step)?;
         position = position.checked_add(change)?;
         if u64::try_from(at).is_ok_and(|at| at > offset) {
@@ -116,11 +129,17 @@ mod tests {
         to.push(rest as u8);
     }
 
-    fn table(entries: &[(i64, i64)]) -> Vec<u8> {
+    fn table(steps: Steps, entries: &[(i64, i64)]) -> Vec<u8> {
         let (mut table, mut before) = (Vec::new(), (-1, 0));
         for (number_of, (at, position)) in entries.iter().enumerate() {
             let step = at - before.0;
-            number(&mut table, if number_of % 2 == 0 { -1 - step } else { step });
+            let is_statement = number_of % 2 == 0;
+            let step = match steps {
+                Steps::Flagged => step << 1 | i64::from(is_statement),
+                Steps::Signed if !is_statement => -1 - step,
+                Steps::Signed => step,
+            };
+            number(&mut table, step);
             number(&mut table, position - before.1);
             before = (*at, *position);
         }
@@ -130,22 +149,26 @@ mod tests {
     #[test]
     fn positions_hold_until_the_next_one() {
         let value = |offset: i64, inlining: i64| (offset + 1) << 1 | (inlining + 1) << 31;
-        let table = table(&[(0, value(458, -1)), (10, value(460, -1)), (300, value(44, 1)), (301, 1)]);
-        let at = |offset| position_at(&table, offset).map(|found| (found.offset, found.inlining));
-        assert_eq!([0, 9].map(at), [Some((Some(458), None)); 2]);
-        assert_eq!([10, 299].map(at), [Some((Some(460), None)); 2]);
-        assert_eq!(at(300), Some((Some(44), Some(1))));
-        // External.
-        assert_eq!(at(301), Some((None, None)));
-        assert_eq!(position_at(&[], 3), None);
-        assert_eq!(position_at(&table[..1], 3), None);
-        assert_eq!(position_at(&[0xff; 40], 3), None);
+        let entries = [(0, value(458, -1)), (10, value(460, -1)), (300, value(44, 1)), (301, 1)];
+        for steps in [Steps::Signed, Steps::Flagged] {
+            let table = table(steps, &entries);
+            let at = |offset| position_at(&table, steps, offset).map(|found| (found.offset, found.inlining));
+            assert_eq!([0, 9].map(at), [Some((Some(458), None)); 2]);
+            assert_eq!([10, 299].map(at), [Some((Some(460), None)); 2]);
+            assert_eq!(at(300), Some((Some(44), Some(1))));
+            // External.
+            assert_eq!(at(301), Some((None, None)));
+            assert_eq!(position_at(&table[..1], steps, 3), None);
+            for nothing in [&[][..], &[0xff; 40]] {
+                assert_eq!(position_at(nothing, steps, 3), None);
+            }
+        }
     }
 
     /// As V8 10.2 made it of `return helper(n) + sh.area(2)`.
     #[test]
     fn a_table_of_v8_begins_at_the_function() {
-        let found = position_at(&[0x03, 0xac, 0x0e], 0).unwrap();
+        let found = position_at(&[0x03, 0xac, 0x0e], Steps::Signed, 0).unwrap();
         assert_eq!((found.offset, found.inlining), (Some(458), None));
     }
 
