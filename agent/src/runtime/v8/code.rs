@@ -22,6 +22,8 @@ pub(super) enum CodeKind {
     Baseline,
     /// Made of functions with what was inlined into them.
     Optimised,
+    /// The interpreter's own code, copied for a function.
+    Interpreter,
     /// Of a regular expression.
     RegExp,
     /// Anything else.
@@ -110,6 +112,7 @@ impl Code {
             // Behind the first compiler's come those that optimise.
             kind if kind == baseline => CodeKind::Baseline,
             kind if kind > baseline => CodeKind::Optimised,
+            kind if kind + 1 == baseline => CodeKind::Interpreter,
             REGEXP => CodeKind::RegExp,
             _ => CodeKind::Other,
         };

@@ -24,6 +24,9 @@ const INLINED_BYTES: u64 = 16;
 /// Elements of data for deoptimisation behind that with inlined functions: where code ends, and its exits begin.
 const EXITS_BEHIND_INLINED: u16 = 1;
 
+/// Code that belongs to no function.
+const STUB: &str = "[stub]";
+
 /// What sort of frame it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameSort {
@@ -130,6 +133,8 @@ impl V8 {
             (Ok(code), _) => self.of_code(memory, &code, shared.as_ref(), seen.place, innermost)?,
             // The function is known, and what was inlined there is not.
             (Err(_), Some(shared)) => vec![self.named(memory, shared, None)?],
+            // Of WebAssembly, and of what V8 makes for its own use.
+            (Err(Unreadable::Nonsense { .. } | Unreadable::Memory { .. }), None) => vec![own(FrameSort::Made, STUB)],
             (Err(error), None) => return Err(error),
         };
         check()?;
@@ -153,10 +158,8 @@ impl V8 {
                 Ok(vec![self.named(memory, shared, position.and_then(|position| position.offset))?])
             }
             CodeKind::RegExp => Ok(vec![own(FrameSort::Made, "[regexp]")]),
-            CodeKind::Other => Ok(vec![match shared {
-                Some(shared) => self.named(memory, shared, None)?,
-                None => own(FrameSort::Made, "[stub]"),
-            }]),
+            CodeKind::Interpreter => Ok(vec![self.named(memory, shared.ok_or(Unreadable::Replaced)?, None)?]),
+            CodeKind::Other => Ok(vec![own(FrameSort::Made, STUB)]),
         }
     }
 
@@ -170,7 +173,7 @@ impl V8 {
         } else if Some(marker) == layout.frame_regexp {
             own(FrameSort::Made, "[regexp]")
         } else {
-            own(FrameSort::Made, "[stub]")
+            own(FrameSort::Made, STUB)
         }
     }
 
@@ -224,7 +227,7 @@ impl V8 {
     fn optimised(&self, memory: &dyn ReadMemory, code: &Code, offset: u64) -> Result<Vec<ScriptFrame>, Unreadable> {
         let layout = &self.layout;
         let data = object_at(memory, code.address, layout.code.deoptimisation, "data for deoptimisation")?;
-        let element = |number: u16| word(memory, field(data, ARRAY_DATA + 8 * number));
+        let element = |number: u16| word(memory, element_at(data, number));
         let mut own = object(element(layout.own_shared)?).ok_or(Unreadable::Replaced)?;
         if let Some(offset) = layout.own_shared_in {
             own = object_at(memory, own, offset, "a function")?;
@@ -266,8 +269,7 @@ impl V8 {
         number: u16,
         own: u64,
     ) -> Result<(u64, Position), Unreadable> {
-        let element = |number: u16| field(data, ARRAY_DATA + 8 * number);
-        let places = object(word(memory, element(self.layout.inlining))?).ok_or(Unreadable::Replaced)?;
+        let places = object(word(memory, element_at(data, self.layout.inlining))?).ok_or(Unreadable::Replaced)?;
         let nonsense = Unreadable::Nonsense {
             what: "an inlined function",
             address: places,
@@ -285,7 +287,7 @@ impl V8 {
             // Into itself.
             return Ok((own, position));
         };
-        let literals = object(word(memory, element(self.layout.literals))?).ok_or(nonsense)?;
+        let literals = object(word(memory, element_at(data, self.layout.literals))?).ok_or(nonsense)?;
         let count = small(word(memory, field(literals, ARRAY_LENGTH))?).and_then(|count| u64::try_from(count).ok());
         if count.is_none_or(|count| which >= count) {
             return Err(nonsense);
@@ -322,6 +324,11 @@ impl V8 {
             inlined: false,
         })
     }
+}
+
+/// Where an array has an element.
+fn element_at(array: u64, number: u16) -> u64 {
+    field(array, ARRAY_DATA).saturating_add(8 * u64::from(number))
 }
 
 fn own(sort: FrameSort, name: &str) -> ScriptFrame {

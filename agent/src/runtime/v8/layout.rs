@@ -163,6 +163,9 @@ pub struct Layout {
     pub(super) frame_regexp: Option<u16>,
 }
 
+/// All are offsets, kinds or numbers of elements.
+const MAX_CONSTANT: u16 = 1 << 12;
+
 /// Reads what symbols say.
 struct Symbols<'a> {
     memory: &'a dyn ReadMemory,
@@ -175,7 +178,7 @@ impl Symbols<'_> {
         for name in names {
             if let Some(address) = (self.address_of)(name) {
                 let value = number(self.memory, address, 4)?;
-                let sane = u16::try_from(value).ok();
+                let sane = u16::try_from(value).ok().filter(|value| *value < MAX_CONSTANT);
                 let nonsense = Unreadable::Nonsense {
                     what: "a constant of V8",
                     address,

@@ -8,13 +8,19 @@
 
 mod code;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod function;
 mod layout;
 mod lines;
+#[cfg(any(test, fuzzing))]
+mod made;
 mod positions;
 mod running;
 mod scope;
 mod sizes;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use frame::{FrameSort, ScriptFrame};

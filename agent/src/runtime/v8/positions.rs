@@ -116,42 +116,45 @@ pub(super) fn bytecode_at(table: &[u8], bytecodes: &[u8], sizes: &Sizes, offset:
     Some(current as u64)
 }
 
+#[cfg(any(test, fuzzing))]
+fn put(to: &mut Vec<u8>, value: i64) {
+    let mut rest = (value << 1 ^ value >> 63).cast_unsigned();
+    while rest > 0x7f {
+        to.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    to.push(rest as u8);
+}
+
+/// A table of offsets and positions.
+#[cfg(any(test, fuzzing))]
+pub(super) fn made(steps: Steps, entries: &[(i64, i64)]) -> Vec<u8> {
+    let (mut table, mut before) = (Vec::new(), (-1, 0));
+    for (number_of, (at, position)) in entries.iter().enumerate() {
+        let step = at - before.0;
+        let is_statement = number_of % 2 == 0;
+        let step = match steps {
+            Steps::Flagged => step << 1 | i64::from(is_statement),
+            Steps::Signed if !is_statement => -1 - step,
+            Steps::Signed => step,
+        };
+        put(&mut table, step);
+        put(&mut table, position - before.1);
+        before = (*at, *position);
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn number(to: &mut Vec<u8>, value: i64) {
-        let mut rest = (value << 1 ^ value >> 63).cast_unsigned();
-        while rest > 0x7f {
-            to.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        to.push(rest as u8);
-    }
-
-    fn table(steps: Steps, entries: &[(i64, i64)]) -> Vec<u8> {
-        let (mut table, mut before) = (Vec::new(), (-1, 0));
-        for (number_of, (at, position)) in entries.iter().enumerate() {
-            let step = at - before.0;
-            let is_statement = number_of % 2 == 0;
-            let step = match steps {
-                Steps::Flagged => step << 1 | i64::from(is_statement),
-                Steps::Signed if !is_statement => -1 - step,
-                Steps::Signed => step,
-            };
-            number(&mut table, step);
-            number(&mut table, position - before.1);
-            before = (*at, *position);
-        }
-        table
-    }
 
     #[test]
     fn positions_hold_until_the_next_one() {
         let value = |offset: i64, inlining: i64| (offset + 1) << 1 | (inlining + 1) << 31;
         let entries = [(0, value(458, -1)), (10, value(460, -1)), (300, value(44, 1)), (301, 1)];
         for steps in [Steps::Signed, Steps::Flagged] {
-            let table = table(steps, &entries);
+            let table = made(steps, &entries);
             let at = |offset| position_at(&table, steps, offset).map(|found| (found.offset, found.inlining));
             assert_eq!([0, 9].map(at), [Some((Some(458), None)); 2]);
             assert_eq!([10, 299].map(at), [Some((Some(460), None)); 2]);
