@@ -15,6 +15,7 @@
 #define SO_V8_INTERPRETED 0ULL
 #define SO_V8_MADE 1ULL
 #define SO_V8_MARKED 2ULL
+#define SO_V8_MADE_LATE 3ULL
 #define SO_V8_KIND_SHIFT 57
 #define SO_V8_PLACE_BITS 47
 #define SO_V8_PLACE ((1ULL << SO_V8_PLACE_BITS) - 1)
@@ -152,13 +153,13 @@ SO_INLINE void so_v8_put(struct so_walk *walk, u64 kind, u64 place, u64 object, 
 }
 
 /* Code that V8 made; the bytes at, or before, the place tell it from other code that takes its place. */
-SO_INLINE void so_v8_put_made(struct so_walk *walk, u64 shared)
+SO_INLINE void so_v8_put_made(struct so_walk *walk, u64 kind, u64 shared)
 {
 	u64 code = 0;
 
 	if (so_read_memory(&code, sizeof(code), walk->innermost ? walk->pc : walk->pc - sizeof(code)))
 		code = 0;
-	so_v8_put(walk, SO_V8_MADE, walk->pc, shared, so_v8_mix(shared ? walk->v8_hash : 0, code));
+	so_v8_put(walk, kind, walk->pc, shared, so_v8_mix(shared ? walk->v8_hash : 0, code));
 }
 
 /* What the frame before was: of V8's own code, with or without a frame of its own, as what runs a bytecode is. */
@@ -268,12 +269,11 @@ SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, 
 	if (!of_file && !(marker & 1) && marker >> 1 <= 0xff) {
 		so_v8_put(walk, SO_V8_MARKED, walk->pc, marker >> 1 << 3, 0);
 	} else if (is_interpreted || !of_file) {
-		/* What is looked at later may have been moved. Then code tells what it is, or the bytecodes have to agree. */
-		if (is_interpreted || !v8->is_late)
-			shared = so_v8_shared(walk, v8, words, function);
-		if (is_interpreted && v8->is_late) {
+		shared = so_v8_shared(walk, v8, words, function);
+		/* What is looked at later may have been moved: its bytecodes have to agree. */
+		if (is_interpreted && v8->is_late && shared) {
 			walk->v8_function = 0;
-			if (shared && !so_v8_has_bytecode(v8, words, words[SO_V8_AT_BYTECODE]))
+			if (!so_v8_has_bytecode(v8, words, words[SO_V8_AT_BYTECODE]))
 				shared = 0;
 		}
 		if (is_interpreted) {
@@ -283,7 +283,7 @@ SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, 
 			/* What runs a bytecode belongs to the frame of the interpreter. */
 			walk->is_folded = before != SO_V8_OTHER;
 		} else {
-			so_v8_put_made(walk, shared);
+			so_v8_put_made(walk, v8->is_late ? SO_V8_MADE_LATE : SO_V8_MADE, shared);
 		}
 	}
 	walk->sp = sp;

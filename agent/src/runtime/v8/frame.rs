@@ -95,7 +95,8 @@ impl V8 {
         };
         match value >> KIND_SHIFT & 7 {
             0 => self.interpreted(memory, &seen),
-            1 => self.made(memory, &seen, innermost),
+            1 => self.made(memory, &seen, innermost, false),
+            3 => self.made(memory, &seen, innermost, true),
             2 => Ok(vec![self.marked((seen.object >> 3) as u16)]),
             _ => Err(Unreadable::Nonsense {
                 what: "a frame's kind",
@@ -117,7 +118,15 @@ impl V8 {
         Ok(vec![frame])
     }
 
-    fn made(&self, memory: &dyn ReadMemory, seen: &Seen, innermost: bool) -> Result<Vec<ScriptFrame>, Unreadable> {
+    /// Of code that V8 made. Other code may stand there by now with the same bytes: it has to be made of the function, or
+    /// the function alone is told, unless that was looked at later too.
+    fn made(
+        &self,
+        memory: &dyn ReadMemory,
+        seen: &Seen,
+        innermost: bool,
+        is_late: bool,
+    ) -> Result<Vec<ScriptFrame>, Unreadable> {
         let check = || -> Result<Option<Shared>, Unreadable> {
             let shared = match seen.object {
                 0 => None,
@@ -129,10 +138,15 @@ impl V8 {
             Ok(shared)
         };
         let shared = check()?;
-        let frames = match (self.code_at(memory, seen.place), &shared) {
-            (Ok(code), _) => self.of_code(memory, &code, shared.as_ref(), seen.place, innermost)?,
+        let of_code = match self.code_at(memory, seen.place) {
+            Ok(code) => self.of_code(memory, &code, shared.as_ref(), seen.place, innermost),
+            Err(error) => Err(error),
+        };
+        let frames = match (of_code, &shared) {
+            (Ok(frames), _) => frames,
             // The function is known, and what was inlined there is not.
-            (Err(_), Some(shared)) => vec![self.named(memory, shared, None)?],
+            (Err(_), Some(shared)) if !is_late => vec![self.named(memory, shared, None)?],
+            (Err(error), Some(_)) => return Err(error),
             // Of WebAssembly, and of what V8 makes for its own use.
             (Err(Unreadable::Nonsense { .. } | Unreadable::Memory { .. }), None) => vec![own(FrameSort::Made, STUB)],
             (Err(error), None) => return Err(error),
@@ -151,10 +165,13 @@ impl V8 {
     ) -> Result<Vec<ScriptFrame>, Unreadable> {
         let offset = pc - code.start;
         match code.kind {
-            CodeKind::Optimised => self.optimised(memory, code, if innermost { offset } else { offset.wrapping_sub(1) }),
+            CodeKind::Optimised => {
+                let shared = shared.ok_or(Unreadable::Replaced)?;
+                self.optimised(memory, code, shared, if innermost { offset } else { offset.wrapping_sub(1) })
+            }
             CodeKind::Baseline => {
                 let shared = shared.ok_or(Unreadable::Replaced)?;
-                let position = self.baseline_position(memory, code, shared, offset);
+                let position = self.baseline_position(memory, code, shared, offset)?;
                 Ok(vec![self.named(memory, shared, position.and_then(|position| position.offset))?])
             }
             CodeKind::RegExp => Ok(vec![own(FrameSort::Made, "[regexp]")]),
@@ -207,30 +224,41 @@ impl V8 {
         code: &Code,
         shared: &Shared,
         offset: u64,
-    ) -> Option<Position> {
+    ) -> Result<Option<Position>, Unreadable> {
         let layout = &self.layout;
-        let bytecodes = object(word(memory, field(code.address, layout.code.deoptimisation)).ok()?)?;
-        // The frame's function may be the caller's, where this one has not made its frame yet.
-        if self.bytecodes(memory, shared)? != bytecodes {
-            return None;
+        let made_of = object_at(memory, code.address, layout.code.deoptimisation, "bytecodes")?;
+        if self.bytecodes(memory, shared) != Some(made_of) {
+            return Err(Unreadable::Replaced);
         }
-        let table = self.table(memory, code.address, layout.code.positions)?;
-        let count = small(word(memory, field(bytecodes, ARRAY_LENGTH)).ok()?)?;
-        let count = usize::try_from(count).ok().filter(|count| *count <= MAX_TABLE_BYTES)?;
-        let bytes = super::read_long(memory, field(bytecodes, layout.bytecode_data), count).ok()?;
-        let at = bytecode_at(&table, &bytes, self.sizes.as_ref()?, offset)?;
-        let positions = self.table(memory, bytecodes, layout.bytecode_positions)?;
-        position_at(&positions, layout.positions, at)
+        let position = || {
+            let table = self.table(memory, code.address, layout.code.positions)?;
+            let count = small(word(memory, field(made_of, ARRAY_LENGTH)).ok()?)?;
+            let count = usize::try_from(count).ok().filter(|count| *count <= MAX_TABLE_BYTES)?;
+            let bytes = super::read_long(memory, field(made_of, layout.bytecode_data), count).ok()?;
+            let at = bytecode_at(&table, &bytes, self.sizes.as_ref()?, offset)?;
+            let positions = self.table(memory, made_of, layout.bytecode_positions)?;
+            position_at(&positions, layout.positions, at)
+        };
+        Ok(position())
     }
 
     /// The functions of a place in optimised code, leaf first.
-    fn optimised(&self, memory: &dyn ReadMemory, code: &Code, offset: u64) -> Result<Vec<ScriptFrame>, Unreadable> {
+    fn optimised(
+        &self,
+        memory: &dyn ReadMemory,
+        code: &Code,
+        shared: &Shared,
+        offset: u64,
+    ) -> Result<Vec<ScriptFrame>, Unreadable> {
         let layout = &self.layout;
         let data = object_at(memory, code.address, layout.code.deoptimisation, "data for deoptimisation")?;
         let element = |number: u16| word(memory, element_at(data, number));
         let mut own = object(element(layout.own_shared)?).ok_or(Unreadable::Replaced)?;
         if let Some(offset) = layout.own_shared_in {
             own = object_at(memory, own, offset, "a function")?;
+        }
+        if own != shared.address() {
+            return Err(Unreadable::Replaced);
         }
         // Code that is no longer valid returns to its exits, of which no positions are known.
         let exits = small(element(layout.inlining + EXITS_BEHIND_INLINED)?);
@@ -256,8 +284,7 @@ impl V8 {
             });
             position = Some(outer);
         }
-        let shared = self.shared(memory, own)?;
-        frames.push(self.named(memory, &shared, position.and_then(|position| position.offset))?);
+        frames.push(self.named(memory, shared, position.and_then(|position| position.offset))?);
         Ok(frames)
     }
 

@@ -41,6 +41,11 @@ impl Shared {
         Ok(Self { address, bytes })
     }
 
+    /// Where it lies.
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
     /// Of what stays as it is: as `so_v8_shared` of bpf/v8.h has it.
     pub(super) fn hash(&self, layout: &Layout) -> u64 {
         let mut hash = mix(0, self.word(layout.shared_name));
