@@ -6,7 +6,7 @@
  *   int so_read_memory(void *to, u32 size, u64 address)   0 where any memory of the walked program could be read
  *   const struct so_runtime *so_runtime_at(u32 number)    a runtime, or NULL
  *   so_runtime_step(walk)                                 so_runtime_step_once, perhaps as a function of its own
- *   and what cpython.h and ruby.h name
+ *   and what cpython.h, ruby.h and v8.h name
  */
 #ifndef STAKEOUT_RUNTIME_H
 #define STAKEOUT_RUNTIME_H
@@ -93,6 +93,13 @@ SO_INLINE const struct so_ruby *so_ruby_of(const struct so_walk *walk)
 	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
 
 	return runtime && runtime->kinds & SO_RUNTIME_RUBY ? &runtime->ruby : NULL;
+}
+
+SO_INLINE const struct so_v8 *so_v8_of(const struct so_walk *walk)
+{
+	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
+
+	return runtime && runtime->kinds & SO_RUNTIME_V8 ? &runtime->v8 : NULL;
 }
 
 /*

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * One step of the walk from a frame of V8: code that it made while the program runs, and its own code that lies in the
- * program's file without a table. Included by runtime.h, under its rules.
+ * program's file without a table. Included by runtime.h, under its rules; who includes that defines before, beside the
+ * others (abi.h has its limits, and what it is told of a process):
+ *
+ *   so_v8_share(walk, v8, words, function)   so_v8_share_once and so_v8_state_once, each perhaps as a function of its own
+ *   so_v8_state(walk, top)
  *
  * All of V8's frames are chained by frame pointers. Below the frame pointer stands a context, and below that the
  * function, or instead of the context a number that says what else the frame is. What the interpreter runs has its
@@ -92,15 +96,15 @@ SO_INLINE int so_is_v8_interpreted(struct so_walk *walk, const struct so_v8 *v8,
 }
 
 /*
- * Where what a function shares lies, 0 where it is no function; walk->v8_hash is of what stays as it is. Remembered,
- * since recursion meets the same one again.
+ * Where what a function shares lies is walk->v8_shared then, 0 where it is no function, and walk->v8_hash is of what
+ * stays as it is. Remembered, since recursion meets the same one again.
  */
-SO_INLINE u64 so_v8_shared(struct so_walk *walk, const struct so_v8 *v8, u64 *words, u64 function)
+SO_INLINE int so_v8_share_once(struct so_walk *walk, const struct so_v8 *v8, u64 *words, u64 function)
 {
 	u64 *shared = words + SO_V8_SHARED_AT, map, address, hash = 0;
 
 	if (function && function == walk->v8_function)
-		return walk->v8_shared;
+		return 0;
 	walk->v8_function = function;
 	walk->v8_shared = 0;
 	if (!so_is_v8_object(function) ||
@@ -126,7 +130,7 @@ SO_INLINE u64 so_v8_shared(struct so_walk *walk, const struct so_v8 *v8, u64 *wo
 		hash = so_v8_mix(hash, so_field(shared, v8->shared_unique, 4, 16));
 	walk->v8_hash = hash;
 	walk->v8_shared = address - 1;
-	return walk->v8_shared;
+	return 0;
 }
 
 /*
@@ -169,6 +173,7 @@ enum so_v8_before {
 	SO_V8_FRAMELESS,
 };
 
+/* Whether code that was interrupted has a frame of its own. */
 enum so_v8_frame {
 	SO_V8_WHOLE,
 	/* The return address is at the stack pointer, or one word above: the frame is about to be made. */
@@ -178,8 +183,7 @@ enum so_v8_frame {
 	SO_V8_LEFT,
 };
 
-/* Whether code that was interrupted has a frame of its own. */
-SO_INLINE enum so_v8_frame so_v8_frame_at(const struct so_walk *walk, int of_file, u64 top)
+SO_INLINE enum so_v8_frame so_v8_state_once(const struct so_walk *walk, u64 top)
 {
 	u64 code = 0, before = 0;
 	u32 b0, b1, b2, last;
@@ -198,7 +202,7 @@ SO_INLINE enum so_v8_frame so_v8_frame_at(const struct so_walk *walk, int of_fil
 	/* ret; what stands behind pop rbp, or leave, where the stack pointer is at a return address. */
 	if (b0 == 0xc3 || b0 == 0xc2 || last == 0x5d || last == 0xc9)
 		return SO_V8_LEFT;
-	if (of_file)
+	if (walk->of_file)
 		return SO_V8_ENTERED;
 	/* push rbp; before that a look whether the code is still valid: mov rbx, [rcx - x]; test [rbx + x]; jne. */
 	if (b0 == 0x55 && b1 == 0x48)
@@ -238,7 +242,7 @@ SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, 
 
 	walk->v8_before = SO_V8_OTHER;
 	if (innermost && !so_read_user(&top, sizeof(top), walk->sp))
-		state = so_v8_frame_at(walk, of_file, top);
+		state = so_v8_state(walk, top);
 	if (fp < walk->sp || so_read_v8_frame(words, fp))
 		return so_step_frame_pointer(walk, 0);
 	/* Code that took the place of a bytecode's in the midst of it keeps the words of the interpreter's frame. */
@@ -269,7 +273,8 @@ SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, 
 	if (!of_file && !(marker & 1) && marker >> 1 <= 0xff) {
 		so_v8_put(walk, SO_V8_MARKED, walk->pc, marker >> 1 << 3, 0);
 	} else if (is_interpreted || !of_file) {
-		shared = so_v8_shared(walk, v8, words, function);
+		so_v8_share(walk, v8, words, function);
+		shared = walk->v8_shared;
 		/* What is looked at later may have been moved: its bytecodes have to agree. */
 		if (is_interpreted && v8->is_late && shared) {
 			walk->v8_function = 0;

@@ -11,8 +11,18 @@ let x = 1;
 
 function made(of) {
     const turns = 200 + (of % 7) * 50;
-    const inner = `function g${of}(x) { const list = []; for (let i = 0; i < ${turns}; i++) { x = (x * 31 + i) & 0xffffff; list.push({ x }); } return list.length + x; }`;
-    return new Function(`${inner}\nreturn function f${of}(x) { let sum = 0; for (let i = 0; i < 20; i++) sum += g${of}(x + i); return sum; };`)();
+    return new Function(`
+        function g${of}(x) {
+            const list = [];
+            for (let i = 0; i < ${turns}; i++) { x = (x * 31 + i) & 0xffffff; list.push({ x }); }
+            return list.length + x;
+        }
+        return function f${of}(x) {
+            let sum = 0;
+            for (let i = 0; i < 20; i++) sum += g${of}(x + i);
+            return sum;
+        };
+    `)();
 }
 
 while (Date.now() < end) {

@@ -1,5 +1,5 @@
-// A known mix: of all units of work seven in ten are done at the end of the chain a1, a2, ... a12, three in ten at the end
-// of b1, b2, ... b12. Time ends it, and never divides it.
+// A known mix: of all units of work seven in ten are done at the end of the chain a1, a2, ... a12, three in ten at the
+// end of b1, b2, ... b12. Time ends it, and never divides it.
 //
 // node mix.js SECONDS MODE, also as a module
 
@@ -69,8 +69,9 @@ class B {
 }
 
 let kept = 0;
+function sorted(x, f) { return [x, 0].sort((one, other) => { kept = f(one + other); return kept; }) && kept; }
 function a1_called(x) { return [x].map(a2_called)[0] + 1; }
-function a2_called(x) { return [x, 0].sort((one, other) => { kept = one === other ? 0 : a3_called(one + other); return kept; }) && kept + 1; }
+function a2_called(x) { return sorted(x, a3_called) + 1; }
 function a3_called(x) { return Number('x'.replace('x', () => String(a4_called(x)))) + 1; }
 function a4_called(x) { return JSON.parse(JSON.stringify({ toJSON: () => a5_called(x) })) + 1; }
 function a5_called(x) { return [x].reduce((sum, one) => sum + a6_called(one), 0) + 1; }
@@ -82,7 +83,7 @@ function a10_called(x) { return a11_called.call(null, x) + 1; }
 function a11_called(x) { return [x].flatMap(a12_called)[0] + 1; }
 function a12_called(x) { for (let i = 0; i < TURNS; i++) x = (x * 31 + i) & 0xffffff; return x; }
 function b1_called(x) { return [x].map(b2_called)[0] + 1; }
-function b2_called(x) { return [x, 0].sort((one, other) => { kept = one === other ? 0 : b3_called(one + other); return kept; }) && kept + 1; }
+function b2_called(x) { return sorted(x, b3_called) + 1; }
 function b3_called(x) { return Number('x'.replace('x', () => String(b4_called(x)))) + 1; }
 function b4_called(x) { return JSON.parse(JSON.stringify({ toJSON: () => b5_called(x) })) + 1; }
 function b5_called(x) { return [x].reduce((sum, one) => sum + b6_called(one), 0) + 1; }
@@ -198,7 +199,14 @@ const b12_arrow = (x) => { for (let i = 0; i < TURNS; i++) x = (x * 31 + i) & 0x
 let passed = 0;
 let script = null;
 let next = null;
-function through(f, x) { const before = next; next = f; passed = x; const y = script.runInThisContext(); next = before; return y; }
+function through(f, x) {
+    const before = next;
+    next = f;
+    passed = x;
+    const y = script.runInThisContext();
+    next = before;
+    return y;
+}
 function a1_native(x) { return a2_native(x + 1) + 1; }
 function a2_native(x) { return a3_native(x + 2) + 1; }
 function a3_native(x) { return through(a4_native, x + 3) + 1; }
@@ -254,7 +262,10 @@ function b11_wasm(x) { return b12_wasm(x + 11) + 1; }
 function b12_wasm(x) { for (let i = 0; i < TURNS; i++) x = (x * 31 + i) & 0xffffff; return x; }
 
 const TEXT = 'a'.repeat(60) + 'c';
-function match(x) { for (let i = 0; i < 20; i++) x += /(x|a|ab|[a-b])+d/.test(TEXT.slice(45 - (x & 1))) ? 1 : 2; return x; }
+function match(x) {
+    for (let i = 0; i < 20; i++) x += /(x|a|ab|[a-b])+d/.test(TEXT.slice(45 - (x & 1))) ? 1 : 2;
+    return x;
+}
 function a1_matched(x) { return a2_matched(x + 1) + 1; }
 function a2_matched(x) { return a3_matched(x + 2) + 1; }
 function a3_matched(x) { return a4_matched(x + 3) + 1; }
@@ -281,8 +292,10 @@ function b11_matched(x) { return b12_matched(x + 11) + 1; }
 function b12_matched(x) { return match(x); }
 
 const EVALUATED = ['a', 'b'].map((of) => {
-    const links = Array.from({ length: 11 }, (_, i) => `function ${of}${i + 1}_evaluated(x) { return ${of}${i + 2}_evaluated(x) + 1; }`);
-    const last = `function ${of}12_evaluated(x) { for (let i = 0; i < 2000; i++) x = (x * 31 + i) & 0xffffff; return x; }`;
+    const link = (i) => `function ${of}${i}_evaluated(x) { return ${of}${i + 1}_evaluated(x) + 1; }`;
+    const links = Array.from({ length: 11 }, (_, i) => link(i + 1));
+    const turns = 'for (let i = 0; i < 2000; i++) x = (x * 31 + i) & 0xffffff;';
+    const last = `function ${of}12_evaluated(x) { ${turns} return x; }`;
     return [...links, last, `return ${of}1_evaluated;`].join('\n');
 });
 let evaluated = [];
@@ -328,8 +341,8 @@ async function prepare() {
         // (module (import "m" "f" (func $f (param i32) (result i32)))
         //   (func (export "g") (param i32) (result i32) local.get 0 call $f i32.const 1 i32.add))
         const bytes = Uint8Array.from([
-            0, 97, 115, 109, 1, 0, 0, 0, 1, 6, 1, 96, 1, 127, 1, 127, 2, 7, 1, 1, 109, 1, 102, 0, 0, 3, 2, 1, 0, 7, 5, 1, 1, 103,
-            0, 1, 10, 11, 1, 9, 0, 32, 0, 16, 0, 65, 1, 106, 11,
+            0, 97, 115, 109, 1, 0, 0, 0, 1, 6, 1, 96, 1, 127, 1, 127, 2, 7, 1, 1, 109, 1, 102, 0, 0, 3, 2, 1, 0, 7, 5,
+            1, 1, 103, 0, 1, 10, 11, 1, 9, 0, 32, 0, 16, 0, 65, 1, 106, 11,
         ]);
         const f = (x) => imported(x);
         wasm = new WebAssembly.Instance(new WebAssembly.Module(bytes), { m: { f } }).exports.g;

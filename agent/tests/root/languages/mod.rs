@@ -3,6 +3,7 @@
 //! Prints one table, for `cargo xtask stacks`. With `STAKEOUT_RUNTIMES` every version is tried that lies in a folder of
 //! its own there, else those that are installed.
 
+mod churn;
 mod java;
 mod php;
 mod python;

@@ -115,7 +115,7 @@ fn major(version: &str) -> u32 {
 }
 
 /// Release and path of each Node.js, ascending.
-fn versions() -> Vec<(String, PathBuf)> {
+pub(super) fn versions() -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     match std::env::var_os("STAKEOUT_RUNTIMES") {
         Some(folder) => {
