@@ -1,7 +1,10 @@
 //! Names of frames: from what a walk saw to functions, files and lines.
 
+use std::sync::{Arc, PoisonError};
+
 use super::code::{Code, CodeKind};
 use super::function::{Shared, mix};
+use super::known::{Function, Key};
 use super::lines::{file, line};
 use super::positions::{Position, bytecode_at, position_at};
 use super::{
@@ -330,25 +333,66 @@ impl V8 {
         shared: &Shared,
         character: Option<u32>,
     ) -> Result<ScriptFrame, Unreadable> {
+        let key = (shared.address(), shared.hash(&self.layout));
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().function(key);
+        let function = match found {
+            Some(function) => function,
+            None => {
+                let function = Arc::new(self.function(memory, shared)?);
+                self.check_same(memory, key)?;
+                known().remember(key, Arc::clone(&function));
+                function
+            }
+        };
+        let mut at = 0;
+        if let Some(character) = character.or(function.start) {
+            let found = known().line(key, character);
+            at = match found {
+                Some(line) => line,
+                None => {
+                    let line = self.line(memory, function.script, character);
+                    self.check_same(memory, key)?;
+                    known().remember_line(key, character, line);
+                    line
+                }
+            };
+        }
+        Ok(ScriptFrame {
+            sort: FrameSort::Function,
+            function: function.name.clone(),
+            file: function.file.clone(),
+            line: at,
+            inlined: false,
+        })
+    }
+
+    /// What is remembered has to be what was asked for: the process runs on.
+    fn check_same(&self, memory: &dyn ReadMemory, (address, hash): Key) -> Result<(), Unreadable> {
+        let is_same = self.shared(memory, address)?.hash(&self.layout) == hash;
+        is_same.then_some(()).ok_or(Unreadable::Replaced)
+    }
+
+    fn line(&self, memory: &dyn ReadMemory, script: Option<u64>, character: u32) -> u32 {
+        let of_script = |script| line(memory, &self.layout, &self.lines, script, character).unwrap_or(0);
+        script.map_or(0, of_script)
+    }
+
+    fn function(&self, memory: &dyn ReadMemory, shared: &Shared) -> Result<Function, Unreadable> {
         let layout = &self.layout;
         let called = shared.called(memory, layout)?;
         let script = shared.script(memory, layout)?;
-        let of_script = script.map(|script| file(memory, layout, script)).transpose()?;
-        let file = of_script.flatten();
-        let line_of = |character: Option<u32>| match (script, character) {
-            (Some(script), Some(character)) => line(memory, layout, &self.lines, script, character).unwrap_or(0),
-            _ => 0,
-        };
-        let function = called.name.unwrap_or_else(|| {
+        let file = script.map(|script| file(memory, layout, script)).transpose()?.flatten();
+        let name = called.name.unwrap_or_else(|| {
             let base = file.as_deref().map_or("", |file| file.rsplit('/').next().unwrap_or(file));
-            format!("<anonymous> ({base}:{})", line_of(called.start))
+            let begin = called.start.map_or(0, |start| self.line(memory, script, start));
+            format!("<anonymous> ({base}:{begin})")
         });
-        Ok(ScriptFrame {
-            sort: FrameSort::Function,
-            function,
+        Ok(Function {
+            name,
             file,
-            line: line_of(character.or(called.start)),
-            inlined: false,
+            script,
+            start: called.start,
         })
     }
 }

@@ -11,6 +11,7 @@ mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod function;
+mod known;
 mod layout;
 mod lines;
 #[cfg(any(test, fuzzing))]

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::code::Code;
+use super::known::Known;
 use super::layout::{Layout, Version};
 use super::lines::Lines;
 use super::positions::Sizes;
@@ -39,6 +40,7 @@ pub struct V8 {
     pub(super) layout: Layout,
     pub(super) sizes: Option<Sizes>,
     pub(super) lines: Mutex<Lines>,
+    pub(super) known: Mutex<Known>,
     made: Vec<Range<u64>>,
     /// What objects that hold code begin with, once one was met.
     code_map: AtomicU64,
@@ -51,6 +53,7 @@ impl V8 {
             sizes: sizes_of(layout.version),
             layout,
             lines: Mutex::default(),
+            known: Mutex::default(),
             made,
             code_map: AtomicU64::new(0),
         }
