@@ -170,7 +170,7 @@ impl V8 {
         match code.kind {
             CodeKind::Optimised => {
                 let shared = shared.ok_or(Unreadable::Replaced)?;
-                self.optimised(memory, code, shared, if innermost { offset } else { offset.wrapping_sub(1) })
+                self.optimised(memory, code, shared, offset, innermost)
             }
             CodeKind::Baseline => {
                 let shared = shared.ok_or(Unreadable::Replaced)?;
@@ -252,6 +252,7 @@ impl V8 {
         code: &Code,
         shared: &Shared,
         offset: u64,
+        innermost: bool,
     ) -> Result<Vec<ScriptFrame>, Unreadable> {
         let layout = &self.layout;
         let data = object_at(memory, code.address, layout.code.deoptimisation, "data for deoptimisation")?;
@@ -268,8 +269,10 @@ impl V8 {
         let exits = exits.and_then(|exits| u64::try_from(exits).ok()).filter(|exits| *exits > 0);
         let mut position = None;
         if exits.is_none_or(|exits| offset < exits) {
+            // What returns there has called before.
+            let inside = if innermost { offset } else { offset.saturating_sub(1) };
             let table = self.table(memory, code.address, layout.code.positions);
-            position = table.and_then(|table| position_at(&table, layout.positions, offset));
+            position = table.and_then(|table| position_at(&table, layout.positions, inside));
         }
         let mut frames = Vec::new();
         while let Some(inlining) = position.and_then(|position| position.inlining) {

@@ -65,7 +65,6 @@ pub(super) struct Sample {
     pub(super) pop: u64,
     pub(super) take: u64,
     pub(super) nameless: u64,
-    pub(super) script: u64,
     /// First instructions of code that was made of `pop`'s bytecodes, and of `pop` with `take` inlined.
     pub(super) baseline: u64,
     pub(super) optimised: u64,
@@ -251,7 +250,6 @@ impl Made {
             pop: shared[2],
             take: shared[3],
             nameless: shared[0],
-            script,
             baseline,
             optimised,
         }
