@@ -263,7 +263,7 @@ function b12_wasm(x) { for (let i = 0; i < TURNS; i++) x = (x * 31 + i) & 0xffff
 
 const TEXT = 'a'.repeat(60) + 'c';
 function match(x) {
-    for (let i = 0; i < 20; i++) x += /(x|a|ab|[a-b])+d/.test(TEXT.slice(45 - (x & 1))) ? 1 : 2;
+    for (let i = 0; i < 3; i++) x += /(x|a|ab|[a-b])+d/.test(TEXT.slice(45 - (x & 1))) ? 1 : 2;
     return x;
 }
 function a1_matched(x) { return a2_matched(x + 1) + 1; }

@@ -175,6 +175,7 @@ impl Found {
         let is_cut = seen.stack.truncated && !is_marked;
         let is_whole = !is_cut && frames.iter().rev().take(3).any(|frame| is_start(frame));
         self.whole += usize::from(is_whole);
+        let mut is_named = true;
         for frame in frames {
             // What was made at run time and has no owner would be the language's own.
             let is_own = match frame.kind {
@@ -184,6 +185,7 @@ impl Found {
             };
             self.frames += usize::from(is_own);
             self.named += usize::from(is_own && frame.function.is_some());
+            is_named &= !is_own || frame.function.is_some();
         }
         let mut agrees = None;
         for (chain, count) in program.chains.iter().zip(&mut self.of_chain) {
@@ -195,7 +197,7 @@ impl Found {
         }
         self.spoken_of += usize::from(agrees.is_some());
         self.agree += usize::from(agrees == Some(true));
-        if !is_whole || agrees == Some(false) {
+        if !is_whole || agrees == Some(false) || !is_named {
             let text = frames
                 .iter()
                 .map(|frame| format!("{}{}", if frame.inlined { "~" } else { "" }, name(frame)));
@@ -206,7 +208,11 @@ impl Found {
             } else {
                 text.join(" < ")
             };
-            let why = if is_whole { "does not agree: " } else { "not whole: " };
+            let why = match (is_whole, agrees) {
+                (false, _) => "not whole: ",
+                (true, Some(false)) => "does not agree: ",
+                _ => "without all names: ",
+            };
             *self.failing.entry(why.to_owned() + &text).or_default() += 1;
         }
     }
