@@ -103,9 +103,14 @@ pub(crate) fn ensure_test() -> Result<()> {
 /// What booting other kernels needs, beside apt.
 pub(crate) fn ensure_kernels() -> Result<()> {
     ensure(KERNELS)?;
+    ensure_debs()
+}
+
+/// What unpacking Debian's packages needs.
+pub(crate) fn ensure_debs() -> Result<()> {
     ensure!(
         repo::find_program("apt-get").is_some() && repo::find_program("dpkg-deb").is_some(),
-        "the kernels are Debian's, and this system has no apt to get them"
+        "the packages are Debian's, and this system has no apt to get them"
     );
     Ok(())
 }
