@@ -251,7 +251,7 @@ impl Parameters {
             let fault = |why| self.bad(name, format!("{shape}, and this is not: {why}"));
             self.get(name).map(|text| of(text).map_err(fault)).transpose()
         };
-        let shape = "KIND,MODULE,FUNCTION such as native,kubelet,main.main";
+        let shape = "KIND,MODULE,FUNCTION such as native,kubelet,main.main, or a LANGUAGE such as cpython for KIND";
         let path = format!("frames KIND,MODULE,FUNCTION from the root on, at most {MOST_PATH}, with `;` between");
         Ok(match self.regex("match")? {
             Some(pattern) => Some(FrameMatch::Pattern(pattern)),

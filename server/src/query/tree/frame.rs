@@ -75,7 +75,7 @@ impl Kind {
         Kind::Wasm,
     ];
 
-    /// As the `frames` table and answers call it.
+    /// As the `frames` table calls it, and who asks for a frame: by its language where one is known.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Root => "root",
@@ -98,6 +98,24 @@ impl Kind {
             Kind::R => "r",
             Kind::Julia => "julia",
             Kind::Wasm => "wasm",
+        }
+    }
+
+    /// As answers call it: what an interpreter or a virtual machine runs is `interpreted`, in whatever language.
+    pub fn class(self) -> &'static str {
+        if self.language().is_empty() {
+            self.name()
+        } else {
+            Kind::Interpreted.name()
+        }
+    }
+
+    /// The language, by the name of what runs it, as in `profile.frame.type`; empty where none is known.
+    pub fn language(self) -> &'static str {
+        if self as usize >= Kind::Jvm as usize {
+            self.name()
+        } else {
+            ""
         }
     }
 
@@ -263,6 +281,29 @@ mod tests {
             assert_eq!(Kind::of_frame(kind.name()), stored);
         }
         assert_eq!(Kind::of_frame("cobol"), Kind::Unknown);
+    }
+
+    #[test]
+    fn a_language_is_told_beside_the_kind() {
+        let told = |kind: Kind| (kind.class(), kind.language());
+        assert_eq!(told(Kind::Cpython), ("interpreted", "cpython"));
+        assert_eq!(told(Kind::Jvm), ("interpreted", "jvm"));
+        assert_eq!(told(Kind::Wasm), ("interpreted", "wasm"));
+        let without = Kind::ALL.into_iter().filter(|kind| kind.language().is_empty());
+        let without: Vec<&str> = without.map(Kind::class).collect();
+        assert_eq!(
+            without,
+            [
+                "root",
+                "kernel",
+                "native",
+                "interpreted",
+                "jit",
+                "unknown",
+                "trimmed",
+                "label"
+            ]
+        );
     }
 
     #[test]

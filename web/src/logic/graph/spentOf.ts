@@ -4,8 +4,8 @@
  * the frame is meant where there are both.
  */
 import { matcherOf, serverPattern } from "../flame/search.ts";
+import type { FrameKey } from "../tree/frameKey.ts";
 import { type FrameMatch, matchOf } from "../tree/frameMatch.ts";
-import type { FrameKey } from "../tree/places.ts";
 
 export type SpentOf =
   | { of: "function"; name: string; match: FrameMatch; isSearched: boolean }

@@ -2,12 +2,7 @@
  * Where a function stands: files of its module, build ids, source lines. In: a frame as a tree shows it. Out: the
  * question to the table `frames` (`server/docs/tables.md`), and its rows put together.
  */
-
-export interface FrameKey {
-  name: string;
-  module: string;
-  kind: string;
-}
+import type { FrameKey } from "./frameKey.ts";
 
 export interface Place {
   /** The whole path. */

@@ -3,8 +3,9 @@ import { computed, effect, signal } from "@preact/signals";
 import { api } from "../../api/index.ts";
 import { type LabelMatcher, withMatchers } from "../../logic/labels/selector.ts";
 import { parseTime } from "../../logic/time/time.ts";
+import { type FrameKey, isSameFunction } from "../../logic/tree/frameKey.ts";
 import { type FrameMatch, matchOf, pathMatchOf } from "../../logic/tree/frameMatch.ts";
-import { type FrameKey, placesOf, placesQuery } from "../../logic/tree/places.ts";
+import { placesOf, placesQuery } from "../../logic/tree/places.ts";
 import { isNoFunction, isRow, rowMatchers } from "../../logic/tree/rows.ts";
 import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
 import { fields, page } from "../address/page.ts";
@@ -79,7 +80,7 @@ const history = resource(() => {
 export const frameSeries = {
   data: computed(() => {
     const [known, wanted] = [history.data.value, chosen.value];
-    if (known === null || wanted === null || !isSameKey(known.asked.key, wanted)) return null;
+    if (known === null || wanted === null || !isSameFunction(known.asked.key, wanted)) return null;
     const isThere = fields.history.value !== "place" || isSamePlace(known.asked, settled.value);
     return isThere ? known.answer : null;
   }),
@@ -88,10 +89,6 @@ export const frameSeries = {
 
 function isSamePlace(a: Asked, b: Asked | null): boolean {
   return JSON.stringify([a.path, a.rows]) === JSON.stringify([b?.path ?? null, b?.rows ?? []]);
-}
-
-function isSameKey(a: FrameKey, b: FrameKey): boolean {
-  return a.name === b.name && a.module === b.module && a.kind === b.kind;
 }
 
 /** Which files, build ids and source lines the selected function has. */
