@@ -14,7 +14,7 @@ use crate::query::time::Window;
 use crate::query::time::parse_duration;
 #[cfg(any(test, fuzzing))]
 use crate::query::{self, MAX_STEPS, Steps};
-use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, View};
+use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, RuntimeFrames, View};
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -135,6 +135,7 @@ impl Parameters {
             window,
             except: self.except(["except_from", "except_until"], window)?,
             unit: None,
+            runtime_frames: self.runtime_frames()?,
         })
     }
 
@@ -182,6 +183,7 @@ impl Parameters {
             window,
             except: self.except(["base_except_from", "base_except_until"], window)?,
             unit: None,
+            runtime_frames: self.runtime_frames()?,
         }))
     }
 
@@ -192,6 +194,14 @@ impl Parameters {
         } else {
             Err(self.bad("type", profile_type::ALLOWED.to_owned()))
         }
+    }
+
+    /// What becomes of runtimes' own frames.
+    fn runtime_frames(&self) -> Result<RuntimeFrames, QueryError> {
+        Ok(match self.word("runtime_frames")? {
+            "show" => RuntimeFrames::Show,
+            _ => RuntimeFrames::Fold,
+        })
     }
 
     /// In which unit the values of a type are wanted that has several.

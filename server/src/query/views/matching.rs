@@ -183,7 +183,7 @@ pub(crate) async fn matching_stacks(
     .await?;
     let WeightedCounts { ids, periods, .. } = counts.weighed(&Unit::time());
     let leaves = engine
-        .dictionary
+        .dictionary(question)
         .leaves(snapshot, &Days::of(question.window), &ids, ONE_TREE)
         .await?;
     let stacks: Arc<StackIds> = blocking(move || {
