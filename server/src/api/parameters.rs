@@ -196,11 +196,13 @@ impl Parameters {
         }
     }
 
-    /// What becomes of runtimes' own frames.
+    /// What becomes of runtimes' own frames; a question that tells none can't say.
     fn runtime_frames(&self) -> Result<RuntimeFrames, QueryError> {
-        Ok(match self.word("runtime_frames")? {
-            "show" => RuntimeFrames::Show,
-            _ => RuntimeFrames::Fold,
+        let is_shown = self.get("runtime_frames").is_some() && self.word("runtime_frames")? == "show";
+        Ok(if is_shown {
+            RuntimeFrames::Show
+        } else {
+            RuntimeFrames::Fold
         })
     }
 

@@ -64,7 +64,7 @@ async fn an_interpreters_own_frames_are_part_of_what_they_lead_to() {
     let own = attributes([("host.name", text("n"))]);
     assert_eq!(app.post_plain(&request(own, profile, dictionary)).await.status, 200);
 
-    let path = "/api/v1/flamegraph?from=now-5m&format=folded";
+    let path = "/api/v1/flamegraph?from=now-5m&format=collapsed";
     let told = folded(&app, path).await;
     let root = "__libc_start_main;handle;work";
     assert_eq!(
