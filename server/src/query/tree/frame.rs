@@ -230,7 +230,14 @@ fn first_digits(build_id: &str) -> &str {
 }
 
 /// Files of languages that are called alike in every folder: the folder is what is imported by its name.
-const FILES_OF_FOLDERS: [&str; 6] = ["__init__.py", "__main__.py", "index.js", "index.mjs", "index.cjs", "index.php"];
+const FILES_OF_FOLDERS: [&str; 6] = [
+    "__init__.py",
+    "__main__.py",
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "index.php",
+];
 
 fn base_name(module: &str) -> &str {
     let path = module.trim_end_matches('/');
