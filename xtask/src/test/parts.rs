@@ -129,6 +129,8 @@ const PARTS: &[Part] = &[
         &[RUST, &[Unit("xtask/load"), Step("end-to-end")]],
     ),
     part("xtask/examples/", &[".rs"], &[RUST, &[Step("end-to-end")]]),
+    // The demo alone runs them.
+    part("xtask/examples/", &[".java", ".py"], &[]),
 ];
 
 impl Part {

@@ -136,7 +136,7 @@ impl Kind {
 pub struct Name {
     /// As shown: the function, or `[module]`, or `[unknown]`.
     pub function: Arc<str>,
-    /// Base name; empty when unknown.
+    /// Base name, with the folder where that alone tells files apart; empty when unknown.
     pub module: Arc<str>,
     /// What kind of code it is of.
     pub kind: Kind,
@@ -229,8 +229,25 @@ fn first_digits(build_id: &str) -> &str {
     &build_id[..build_id.floor_char_boundary(12)]
 }
 
+/// Files of languages that are called alike in every folder: the folder is what is imported by its name.
+const FILES_OF_FOLDERS: [&str; 6] = [
+    "__init__.py",
+    "__main__.py",
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "index.php",
+];
+
 fn base_name(module: &str) -> &str {
-    module.trim_end_matches('/').rsplit('/').next().unwrap_or(module)
+    let path = module.trim_end_matches('/');
+    let mut parts = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]);
+    let base = parts.next().unwrap_or(path);
+    if FILES_OF_FOLDERS.contains(&base) {
+        // The folder with it; of a relative path that begins with the folder, all.
+        return parts.next().unwrap_or(path).trim_start_matches('/');
+    }
+    base
 }
 
 /// The stacks that one query met, with the frames that they index.
@@ -304,6 +321,24 @@ mod tests {
                 "label"
             ]
         );
+    }
+
+    #[test]
+    fn a_module_has_its_folder_where_its_own_name_says_nothing() {
+        for (module, base) in [
+            ("/usr/lib/python3.11/json/__init__.py", "json/__init__.py"),
+            ("/usr/lib/python3.11/json/decoder.py", "decoder.py"),
+            ("json/__init__.py", "json/__init__.py"),
+            ("/__main__.py", "__main__.py"),
+            ("__main__.py", "__main__.py"),
+            ("/srv/app/node_modules/express/index.js", "express/index.js"),
+            ("/usr/lib/libc.so.6/", "libc.so.6"),
+            ("org.apache.lucene.search", "org.apache.lucene.search"),
+            ("", ""),
+        ] {
+            let frame = Frame::new(Kind::Cpython, module, "", "f", None);
+            assert_eq!(&*frame.name.module, base, "{module}");
+        }
     }
 
     #[test]
