@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -464,14 +465,25 @@ fn unit_file(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-/// The archive of the clean system; made once.
+/// Begins to make the minimal Debian, where there is none: mostly it waits for a mirror, beside what others compute.
+/// Where that fails the step tries again, and tells.
+pub(crate) fn make_debian_meanwhile() {
+    if packages::is_root() {
+        thread::spawn(|| drop(clean_debian()));
+    }
+}
+
+/// The archive of a minimal Debian, which is made where it is missing, by one at a time.
 fn clean_debian() -> Result<PathBuf> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = repo::cache_dir("debian")?;
     let archive = cache.join(format!("{SUITE}-{}.tar", env::consts::ARCH));
     if archive.is_file() {
         return Ok(archive);
     }
-    println!(
+    // A step that shows what its runner says holds standard output.
+    eprintln!(
         "making a minimal Debian with debootstrap; it is kept in {}",
         cache.display()
     );
@@ -482,9 +494,10 @@ fn clean_debian() -> Result<PathBuf> {
         .args(["--variant=minbase", &format!("--include={PACKAGES}"), SUITE])
         .arg(&root);
     debootstrap.args(mirror());
-    run::run(&mut debootstrap)?;
+    let said = said(&mut debootstrap)?;
+    ensure!(said.ok, "`{}` failed:\n{}", run::line(&debootstrap), said.text);
     let partial = archive.with_extension("part");
-    run::run(
+    run::output(
         Command::new("tar")
             .arg("-cf")
             .arg(&partial)
