@@ -118,7 +118,7 @@ const PARTS: &[Part] = &[
     // The tools.
     part("xtask/src/e2e/", &[".rs"], &[RUST, XTASK, &[Step("end-to-end")]]),
     part("xtask/src/e2e/", &[], &[&[Step("end-to-end")]]),
-    part("xtask/src/check_install.rs", &[], &[RUST, XTASK, &[Step("install")]]),
+    part("xtask/src/check_install/", &[], &[RUST, XTASK, &[Step("install")]]),
     part("xtask/src/fuzz/", &[".rs"], &[RUST, XTASK, &[Step("fuzz")]]),
     part("xtask/src/", &[".rs"], &[RUST, XTASK]),
     part("xtask/src/bench/", &[], &[]),
