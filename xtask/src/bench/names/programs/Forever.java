@@ -8,7 +8,7 @@ import java.io.InputStream;
  * called by jv_s_M alone, where M is N modulo 8; the eight jv_s_M stay. So any other pair of caller and callee is a wrong
  * name.
  *
- * java -cp CLASSES Forever SECONDS FIRST MODE
+ * java -cp CLASSES Forever MODE SECONDS FIRST
  *
  * Mode "unload" drops each class after some milliseconds, and collects often. Mode "deoptimise" keeps 32 of them for a
  * while; what their compiled code was made for does not hold any more each time that they are called again.
@@ -135,12 +135,12 @@ public class Forever {
     }
 
     public static void main(String[] arguments) throws Exception {
-        long end = System.nanoTime() + (long) (Double.parseDouble(arguments[0]) * 1e9);
-        int first = Integer.parseInt(arguments[1]);
-        switch (arguments[2]) {
+        long end = System.nanoTime() + (long) (Double.parseDouble(arguments[1]) * 1e9);
+        int first = Integer.parseInt(arguments[2]);
+        switch (arguments[0]) {
             case "unload": unload(end, first); break;
             case "deoptimise": deoptimise(end, first); break;
-            default: throw new IllegalArgumentException(arguments[2]);
+            default: throw new IllegalArgumentException(arguments[0]);
         }
     }
 }

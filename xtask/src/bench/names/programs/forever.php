@@ -5,9 +5,10 @@
  * Generation N is four methods, ph_a_N to ph_d_N. Each is called by the one before alone, and ph_a_N by one of eight of
  * PHP's own functions alone, the one of N modulo 8. So any other pair of caller and callee is a wrong name.
  *
- * php -S HOST:PORT forever.php, then GET /?number=N
+ * php -S HOST:PORT forever.php, then GET /?number=N; or php forever.php SECONDS N
  */
-$number = (int) ($_GET['number'] ?? 0);
+$number = (int) ($_GET['number'] ?? $argv[2]);
+$end = microtime(true) + (float) ($argv[1] ?? 0);
 $n = sprintf('%08d', $number);
 $source = <<<PHP
 class Made
@@ -21,7 +22,7 @@ PHP;
 eval($source);
 $made = "Made::ph_a_$n";
 $times = $number % 16 == 0 ? 600 : 60;
-for ($i = 0; $i < $times; $i++) {
+for ($turn = 0; $turn < $times || microtime(true) < $end; $turn++) {
     $one = [1];
     $two = [1, 2];
     switch ($number % 8) {

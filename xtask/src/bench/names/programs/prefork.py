@@ -1,9 +1,9 @@
 """A master that forks workers for ever, as servers do: each has the master's functions where the master has them, and
 makes others where its siblings make theirs. Every third runs another program instead, under the same process id.
 
-python3 prefork.py SECONDS FIRST WORKERS [PROGRAM ARGUMENT...]
+python3 prefork.py SECONDS FIRST WORKERS [-- PROGRAM ARGUMENT...]...
 
-A program gets the seconds and the number of its first generation as its last arguments.
+Each of the programs in turn. One gets the seconds and the number of its first generation as its last arguments.
 """
 import os
 import sys
@@ -14,23 +14,34 @@ import forever
 LIFE = "0.3"
 
 
-def work(number, program):
-    if program and number // 1_000_003 % 3 == 0:
+def work(turn, number, programs):
+    if programs and turn % 3 == 0:
+        program = programs[turn // 3 % len(programs)]
         os.execv(program[0], [*program, LIFE, str(number)])
     forever.run(float(LIFE), number)
 
 
+def told(arguments):
+    programs = []
+    for argument in arguments:
+        if argument == "--":
+            programs.append([])
+        else:
+            programs[-1].append(argument)
+    return programs
+
+
 def main():
     end = time.monotonic() + float(sys.argv[1])
-    number, workers, program = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
-    alive = 0
+    number, workers, programs = int(sys.argv[2]), int(sys.argv[3]), told(sys.argv[4:])
+    alive, turn = 0, 0
     while time.monotonic() < end or alive:
         if alive < workers and time.monotonic() < end:
             # Has no factor in common with 8, so that siblings have different callers.
-            number = (number + 1_000_003) % 90_000_000
+            number, turn = (number + 1_000_003) % 90_000_000, turn + 1
             if os.fork() == 0:
                 try:
-                    work(number, program)
+                    work(turn, number, programs)
                 finally:
                     os._exit(0)
             alive += 1
