@@ -172,6 +172,13 @@ pub(super) fn found(folder: Option<&Path>) -> Result<Vec<Runtime>> {
     Ok(runtimes)
 }
 
+/// The newest of each language: programs of two versions of one have the same name.
+pub(super) fn newest(folder: Option<&Path>) -> Result<Vec<Runtime>> {
+    let found = found(folder)?;
+    let last = |language: Language| found.iter().rfind(|runtime| runtime.language == language).cloned();
+    Ok(Language::ALL.into_iter().filter_map(last).collect())
+}
+
 /// Programs and homes of a language in a folder with a folder for each version.
 fn in_folder(language: Language, folder: &Path) -> Result<Vec<(PathBuf, Option<PathBuf>)>> {
     let mut programs = Vec::new();

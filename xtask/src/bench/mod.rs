@@ -26,6 +26,7 @@ mod machine;
 mod mixed;
 mod names;
 mod report;
+mod short_lives;
 mod stacks;
 mod start;
 mod store;

@@ -1,18 +1,16 @@
 //! The programs whose names tell who calls whom, and how each is kept running.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use anyhow::{Context, Result};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use anyhow::Result;
 
 use super::judge::Tongue;
+use crate::bench::crowd::{end, spawn};
 use crate::bench::languages::{Language, Runtime};
 use crate::http::Client;
 use crate::repo;
@@ -291,26 +289,9 @@ impl Drop for Running<'_> {
         if let Some(asking) = &self.asking {
             asking.is_over.store(true, Ordering::Relaxed);
         }
-        for child in &mut self.children {
-            if let Ok(group) = i32::try_from(child.id()) {
-                // It may have ended by itself.
-                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-            }
-            let _ = child.wait();
-        }
+        self.children.iter_mut().for_each(end);
         for thread in self.asking.take().into_iter().flat_map(|asking| asking.threads) {
             let _ = thread.join();
         }
     }
-}
-
-/// In a group of its own: workers end with their master.
-fn spawn(command: &mut Command) -> Result<Child> {
-    let name = crate::run::line(command);
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0);
-    quiet.spawn().with_context(|| format!("can't start {name}"))
 }
