@@ -86,7 +86,11 @@ impl Language {
 
     /// What makes it say its version, and the first word that begins with a digit in what it says.
     fn version(self, program: &Path, home: Option<&Path>) -> Option<String> {
-        let argument = if self == Language::Java { "-version" } else { "--version" };
+        let argument = if self == Language::Java {
+            "-version"
+        } else {
+            "--version"
+        };
         let mut command = Command::new(program);
         command.arg(argument).stdin(Stdio::null());
         if let (Language::Python, Some(home)) = (self, home) {
@@ -154,7 +158,11 @@ pub(super) fn found(folder: Option<&Path>) -> Result<Vec<Runtime>> {
     let mut runtimes = Vec::new();
     for language in Language::ALL {
         let mut of_language = match folder {
-            None => language.installed().map(|program| (program, None)).into_iter().collect(),
+            None => language
+                .installed()
+                .map(|program| (program, None))
+                .into_iter()
+                .collect(),
             Some(folder) => in_folder(language, folder)?,
         };
         of_language.sort();
@@ -207,7 +215,10 @@ mod tests {
     #[test]
     fn programs_of_a_version_are_known_by_their_names() {
         let named = |name: &str| -> Vec<Language> {
-            Language::ALL.into_iter().filter(|language| language.is_program(name)).collect()
+            Language::ALL
+                .into_iter()
+                .filter(|language| language.is_program(name))
+                .collect()
         };
         assert_eq!(named("java"), [Language::Java]);
         assert_eq!(named("python3.13"), [Language::Python]);

@@ -26,7 +26,8 @@ pub(super) struct ShortLives {
     short: Vec<(Runtime, String)>,
     machines: Vec<Child>,
     alive: Vec<Child>,
-    begun: Instant,
+    /// Its first turn.
+    begun: Option<Instant>,
     started: u64,
 }
 
@@ -47,7 +48,7 @@ impl ShortLives {
             short,
             machines: vec![],
             alive: vec![],
-            begun: Instant::now(),
+            begun: None,
             started: 0,
         };
         if let Some(java) = java {
@@ -56,7 +57,9 @@ impl ShortLives {
                 // They leave the CPUs to what is short.
                 let mut command = Command::new("nice");
                 command.args(["-n", "10"]).arg(&java.program).args(["-Xmx128m", "-cp"]);
-                lives.machines.push(spawn(command.arg(dir).args(["Mix", FOR_EVER, mode]))?);
+                lives
+                    .machines
+                    .push(spawn(command.arg(dir).args(["Mix", FOR_EVER, mode]))?);
             }
         }
         ensure!(lives.machines.len() == MODES.len(), "there must be a Java compiler");
@@ -89,7 +92,8 @@ impl Churning for ShortLives {
             }
         }
         self.alive = kept;
-        let due = self.begun.elapsed().as_millis() / EVERY.as_millis();
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let due = begun.elapsed().as_millis() / EVERY.as_millis();
         while u128::from(self.started) < due && self.alive.len() < MOST_ALIVE {
             let (runtime, source) = &self.short[self.started as usize % self.short.len()];
             let mut command = runtime.command();

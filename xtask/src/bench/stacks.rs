@@ -57,7 +57,12 @@ impl Stacks {
     }
 
     fn of(mut answer: Value) -> Result<Stacks> {
-        let mut taken = |key: &str| answer.get_mut(key).map(Value::take).with_context(|| format!("no {key}"));
+        let mut taken = |key: &str| {
+            answer
+                .get_mut(key)
+                .map(Value::take)
+                .with_context(|| format!("no {key}"))
+        };
         let stacks = Stacks {
             samples: integer(&taken("samples")?).cast_unsigned(),
             truncated: integer(&taken("quality")?["truncated_samples"]).cast_unsigned(),
@@ -130,7 +135,10 @@ mod tests {
         assert_eq!((stacks.samples(), stacks.truncated()), (7, 2));
         let mut seen = vec![];
         stacks.each(|frames, samples| {
-            let frames: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.name, frame.is_named())).collect();
+            let frames: Vec<_> = frames
+                .iter()
+                .map(|frame| (frame.kind, frame.name, frame.is_named()))
+                .collect();
             seen.push((format!("{frames:?}"), samples));
         });
         assert_eq!(

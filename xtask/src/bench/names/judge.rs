@@ -160,7 +160,11 @@ impl<'a> OfStack<'a> {
             return;
         };
         self.is_judged = true;
-        let fault = if told.tag == own.tag { self.step(told) } else { Some(Fault::Foreign) };
+        let fault = if told.tag == own.tag {
+            self.step(told)
+        } else {
+            Some(Fault::Foreign)
+        };
         self.blame(fault);
         (self.last, self.has_gap, self.has_other) = (Some(told), false, false);
     }
@@ -201,7 +205,9 @@ fn told<'a>(name: &'a str, tag: &'a str) -> Option<Told<'a>> {
         let number = u32::try_from(number).ok()?;
         return Some(Told { tag, level: 0, number });
     }
-    let mut words = name.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).peekable();
+    let mut words = name
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .peekable();
     while let Some(word) = words.next() {
         let parts: Vec<&str> = word.split('_').collect();
         match parts[..] {
@@ -211,9 +217,16 @@ fn told<'a>(name: &'a str, tag: &'a str) -> Option<Told<'a>> {
                 }
             }
             ["jv" | "jw", number] => {
-                let level = words.peek().and_then(|method| level_of(method)).filter(|level| *level > 0);
+                let level = words
+                    .peek()
+                    .and_then(|method| level_of(method))
+                    .filter(|level| *level > 0);
                 if let (Some(level), Ok(number)) = (level, number.parse()) {
-                    return Some(Told { tag: "jv", level, number });
+                    return Some(Told {
+                        tag: "jv",
+                        level,
+                        number,
+                    });
                 }
             }
             _ => {}
@@ -267,7 +280,15 @@ mod tests {
     #[test]
     fn a_chain_of_one_generation_below_its_caller_is_right() {
         for names in [
-            &["<module>", "run", "py_s_1", "py_a_00000017", "py_b_00000017", "py_c_00000017", "py_d_00000017"][..],
+            &[
+                "<module>",
+                "run",
+                "py_s_1",
+                "py_a_00000017",
+                "py_b_00000017",
+                "py_c_00000017",
+                "py_d_00000017",
+            ][..],
             &["<module>", "run", "py_s_1"],
             &["<module>"],
             &["py_s_1", "[made]", "py_b_00000017"],
@@ -275,9 +296,19 @@ mod tests {
         ] {
             assert_eq!(faults(PYTHON, names), (0, 0), "{names:?}");
         }
-        let names = ["Forever.main", "Forever.call", "Forever.jv_s_1", "jv_00000017.a", "jw_00000017.b", "stub"];
+        let names = [
+            "Forever.main",
+            "Forever.call",
+            "Forever.jv_s_1",
+            "jv_00000017.a",
+            "jw_00000017.b",
+            "stub",
+        ];
         assert_eq!(faults(JAVA, &names), (0, 0));
-        assert_eq!(faults(PHP, &["{main}", "uasort", "Made::ph_a_00000012", "Made::ph_b_00000012"]), (0, 0));
+        assert_eq!(
+            faults(PHP, &["{main}", "uasort", "Made::ph_a_00000012", "Made::ph_b_00000012"]),
+            (0, 0)
+        );
     }
 
     #[test]
@@ -300,7 +331,10 @@ mod tests {
             assert_eq!(faults(PYTHON, names), (3, 0), "{names:?}");
         }
         assert_eq!(faults(PHP, &["{main}", "usort", "Made::ph_a_00000012"]), (3, 0));
-        assert_eq!(faults(JAVA, &["Forever.jv_s_1", "jv_00000017.a", "jv_00000018.b"]), (3, 0));
+        assert_eq!(
+            faults(JAVA, &["Forever.jv_s_1", "jv_00000017.a", "jv_00000018.b"]),
+            (3, 0)
+        );
     }
 
     #[test]
@@ -321,7 +355,10 @@ mod tests {
             ("kernel", "py_a_00000001"),
         ];
         let counts = judged(&[PYTHON], &names);
-        assert_eq!((counts.samples, counts.judged, counts.frames, counts.unnamed), (3, 3, 6, 3));
+        assert_eq!(
+            (counts.samples, counts.judged, counts.frames, counts.unnamed),
+            (3, 3, 6, 3)
+        );
         assert_eq!((counts.wrong, counts.missing), (0, 0));
     }
 

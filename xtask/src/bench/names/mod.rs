@@ -47,7 +47,11 @@ const LOOK: Duration = Duration::from_secs(5);
 const PATIENCE: u32 = 4;
 const LEAST: Duration = Duration::from_secs(60);
 /// What the agent counts where a language's frame has no name, of which the row's part is printed.
-const REASONS: [&str; 3] = ["runtime_code_replaced", "runtime_frames_put_off", "runtime_frames_unreadable"];
+const REASONS: [&str; 3] = [
+    "runtime_code_replaced",
+    "runtime_frames_put_off",
+    "runtime_frames_unreadable",
+];
 
 /// The agent, and what it has said so far.
 struct Watched<'a> {
@@ -106,7 +110,10 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(ended.is_some_and(|status| status.success()), "the agent ended badly");
     check_agent(&client).context("the account is not exact")?;
     let node = this_node(&client, 0)?;
-    figures.print_note(format!("limits that were reached: {}; lost: {}", node["limits"], node["samples_lost"]));
+    figures.print_note(format!(
+        "limits that were reached: {}; lost: {}",
+        node["limits"], node["samples_lost"]
+    ));
     server.stop(Duration::from_secs(20));
     Ok(())
 }

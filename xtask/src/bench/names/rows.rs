@@ -130,13 +130,20 @@ impl Programs {
             how,
         };
         let forever = |title: &str, options: &[&str], mode: &str| {
-            row(title, How::Processes(vec![self.words(runtime, options, mode, FOR_EVER)]))
+            row(
+                title,
+                How::Processes(vec![self.words(runtime, options, mode, FOR_EVER)]),
+            )
         };
         let mut rows = match runtime.language {
             Language::Java => vec![
                 forever("unloads classes", &["-Xmx256m"], "unload"),
                 // Compiled sooner, so that there is more to throw away.
-                forever("deoptimises", &["-Xmx256m", "-XX:CompileThresholdScaling=0.2"], "deoptimise"),
+                forever(
+                    "deoptimises",
+                    &["-Xmx256m", "-XX:CompileThresholdScaling=0.2"],
+                    "deoptimise",
+                ),
             ],
             Language::Php => {
                 let mut server = Words::new(runtime, &["-S"]);
@@ -172,7 +179,9 @@ impl Programs {
             words.arguments.push("--".to_owned());
             words.arguments.push(other.program.display().to_string());
             // The seconds are the master's to give.
-            words.arguments.extend(told.arguments.into_iter().filter(|word| !word.is_empty()));
+            words
+                .arguments
+                .extend(told.arguments.into_iter().filter(|word| !word.is_empty()));
         }
         Some(Row {
             title: format!("{} forks, children exec", python.title()),
@@ -184,7 +193,11 @@ impl Programs {
 }
 
 fn has_yjit(ruby: &Runtime) -> bool {
-    let output = ruby.command().args(["--yjit", "--version"]).stdin(Stdio::null()).output();
+    let output = ruby
+        .command()
+        .args(["--yjit", "--version"])
+        .stdin(Stdio::null())
+        .output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("+YJIT"))
 }
 
@@ -260,7 +273,10 @@ impl Running<'_> {
         let address = free_address("127.0.0.1:0")?;
         let mut command = words.runtime.command();
         // The address stands behind the first word.
-        command.arg(&words.arguments[0]).arg(&address).args(&words.arguments[1..]);
+        command
+            .arg(&words.arguments[0])
+            .arg(&address)
+            .args(&words.arguments[1..]);
         command.env("PHP_CLI_SERVER_WORKERS", cpus().to_string());
         self.children.push(spawn(&mut command)?);
         let (is_over, number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));

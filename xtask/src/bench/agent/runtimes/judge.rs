@@ -51,14 +51,20 @@ impl Shown {
         self.frames += samples * user().filter(is_own).count() as u64;
         self.named += samples * user().filter(is_own).filter(|frame| frame.is_named()).count() as u64;
         let chain: Vec<(u8, u32)> = user().filter_map(|frame| level(frame.name)).collect();
-        let is_right = chain.iter().zip(1..).all(|((of, level), expected)| *of == chain[0].0 && *level == expected);
+        let is_right = chain
+            .iter()
+            .zip(1..)
+            .all(|((of, level), expected)| *of == chain[0].0 && *level == expected);
         self.in_order += samples * u64::from(is_right && !chain.is_empty());
         self.whole += samples * u64::from(is_right && chain.len() == LEVELS as usize);
     }
 
     /// Stacks that nobody calls cut and that begin where threads do, in percent.
     pub(super) fn complete(&self) -> f64 {
-        percent(self.rooted.min(self.samples - self.truncated.min(self.samples)), self.samples)
+        percent(
+            self.rooted.min(self.samples - self.truncated.min(self.samples)),
+            self.samples,
+        )
     }
 
     /// Named frames among the language's own. A profiler that has none of them names none.
@@ -131,13 +137,21 @@ mod tests {
         let complete = |frames: &[(&'static str, &'static str, &'static str)]| shown("cpython", frames).complete();
         let python = ("cpython", "mix.py", "a1");
         assert!(complete(&[("native", "python3", "_start"), python]) > 99.0);
-        assert!(complete(&[("native", "python3", "[python3]"), ("native", "libc.so.6", "[libc.so.6]"), python]) > 99.0);
+        assert!(
+            complete(&[
+                ("native", "python3", "[python3]"),
+                ("native", "libc.so.6", "[libc.so.6]"),
+                python
+            ]) > 99.0
+        );
         assert!(complete(&[python]) < 1.0);
     }
 
     #[test]
     fn a_chain_is_whole_with_all_its_levels_by_name_in_their_order() {
-        let names = ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9", "a10", "a11", "a12"];
+        let names = [
+            "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9", "a10", "a11", "a12",
+        ];
         let frames: Vec<_> = names.iter().map(|name| ("php", "mix.php", *name)).collect();
         let all = shown("php", &frames);
         assert!(all.whole() > 99.0 && all.in_order() > 99.0 && all.named() > 99.0);

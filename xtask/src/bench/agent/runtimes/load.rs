@@ -43,7 +43,12 @@ impl Load {
                 .arg(&native)
                 .arg(&source),
         )?;
-        load.spawn("C++".to_owned(), NATIVE.to_owned(), "native", &mut Command::new(&native))?;
+        load.spawn(
+            "C++".to_owned(),
+            NATIVE.to_owned(),
+            "native",
+            &mut Command::new(&native),
+        )?;
         let sources = repo::root().join("agent/tests/root/languages");
         for runtime in runtimes {
             let mut command = runtime.command();
