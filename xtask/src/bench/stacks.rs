@@ -27,7 +27,6 @@ impl Frame<'_> {
 /// The tree of one window.
 #[derive(Debug)]
 pub(super) struct Stacks {
-    samples: u64,
     truncated: u64,
     strings: Vec<String>,
     kinds: Vec<String>,
@@ -64,7 +63,6 @@ impl Stacks {
                 .with_context(|| format!("no {key}"))
         };
         let stacks = Stacks {
-            samples: integer(&taken("samples")?).cast_unsigned(),
             truncated: integer(&taken("quality")?["truncated_samples"]).cast_unsigned(),
             strings: serde_json::from_value(taken("strings")?)?,
             kinds: serde_json::from_value(taken("kinds")?)?,
@@ -77,11 +75,7 @@ impl Stacks {
         Ok(stacks)
     }
 
-    /// All samples of the window, and those whose stack was cut.
-    pub(super) fn samples(&self) -> u64 {
-        self.samples
-    }
-
+    /// Samples whose stack was cut.
     pub(super) fn truncated(&self) -> u64 {
         self.truncated
     }
@@ -125,14 +119,14 @@ mod tests {
     #[test]
     fn a_stack_is_the_way_from_the_root_to_each_node_with_samples_of_its_own() {
         let answer = serde_json::json!({
-            "samples": 7, "quality": {"truncated_samples": 2},
+            "quality": {"truncated_samples": 2},
             "strings": ["", "all", "main", "[libc.so.6]", "libc.so.6", "f"],
             "kinds": ["root", "native", "cpython"],
             "nodes": {"parent": [-1, 0, 1, 2], "name": [1, 2, 3, 5], "module": [0, 0, 4, 0], "kind": [0, 1, 1, 2],
                 "self": [0, 3, 0, 4]},
         });
         let stacks = Stacks::of(answer).unwrap();
-        assert_eq!((stacks.samples(), stacks.truncated()), (7, 2));
+        assert_eq!(stacks.truncated(), 2);
         let mut seen = vec![];
         stacks.each(|frames, samples| {
             let frames: Vec<_> = frames
@@ -157,7 +151,7 @@ mod tests {
     #[test]
     fn a_tree_whose_columns_do_not_fit_is_refused() {
         let answer = serde_json::json!({
-            "samples": 0, "quality": {}, "strings": [], "kinds": [],
+            "quality": {}, "strings": [], "kinds": [],
             "nodes": {"parent": [-1, 0], "name": [1], "module": [0], "kind": [0], "self": [0]},
         });
         assert!(Stacks::of(answer).is_err());

@@ -320,6 +320,20 @@ fn replaced_code_never_gives_a_name() {
     }
 }
 
+/// A class that is unloaded leaves all of its structures to the next one.
+#[test]
+fn a_method_made_anew_where_another_class_lay_is_told_by_its_class_name() {
+    for text in ALL {
+        let prints = ["made/Generation17", "made/Generation18", "made/Generation178", "A", "B"].map(|class| {
+            let mut vm = Vm::new(text);
+            let method = vm.method(class, "run", "()V", "Generation.java");
+            vm.jvm().print_of(&vm.memory, method).unwrap()
+        });
+        let distinct: std::collections::BTreeSet<u64> = prints.into_iter().collect();
+        assert_eq!(distinct.len(), prints.len(), "{prints:x?}");
+    }
+}
+
 /// A memory that holds another number at a place from some read on.
 struct Counted<'a> {
     memory: &'a Memory,

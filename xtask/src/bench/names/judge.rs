@@ -21,8 +21,8 @@ const PHP_CALLERS: [&str; CALLERS as usize] = [
     "array_udiff",
 ];
 /// Wrong stacks that are kept to be shown, and frames of one.
-const SHOWN: usize = 20;
-const SHOWN_FRAMES: usize = 12;
+const SHOWN: usize = 5;
+const SHOWN_FRAMES: usize = 8;
 
 /// What one language's frames are called by in a row, and the kind that answers give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,21 +102,22 @@ impl Counts {
         } else {
             self.wrong += samples;
         }
-        let text = format!("{}: {}", fault.title(), shown(frames));
+        let text = format!("{}: {}", fault.title(), shown(tongues, frames));
         if self.examples.len() < SHOWN || self.examples.contains_key(&text) {
             *self.examples.entry(text).or_default() += samples;
         }
     }
 }
 
-/// The innermost frames, leaf first.
-fn shown(frames: &[Frame<'_>]) -> String {
-    let names: Vec<String> = frames
+/// The innermost frames of the languages, leaf first.
+fn shown(tongues: &[Tongue], frames: &[Frame<'_>]) -> String {
+    let is_own = |frame: &&Frame<'_>| tongues.iter().any(|tongue| tongue.kind == frame.kind);
+    let names: Vec<&str> = frames
         .iter()
         .rev()
-        .filter(|frame| frame.kind != "kernel")
+        .filter(is_own)
         .take(SHOWN_FRAMES)
-        .map(|frame| format!("{} ({})", frame.name, frame.kind))
+        .map(|frame| frame.name)
         .collect();
     names.join(" < ")
 }

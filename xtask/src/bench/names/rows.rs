@@ -74,7 +74,8 @@ impl Language {
                 Language::Php => "ph",
             },
             kind: self.kind(),
-            has_helpers: matches!(self, Language::Java | Language::Node),
+            // Operators of Ruby are methods in C, as compiled code calls them.
+            has_helpers: matches!(self, Language::Java | Language::Node | Language::Ruby),
         }
     }
 }
