@@ -96,7 +96,7 @@ public class Forever {
 
     static void unload(long end, int number) throws Exception {
         for (; System.nanoTime() < end; number++) {
-            call(new Loader(number).load("jv_"), number, number % 16 == 0 ? 60_000_000L : 8_000_000L);
+            call(new Loader(number).load("jv_"), number, Math.min(end - System.nanoTime(), number % 32 == 0 ? 800_000_000L : 5_000_000L));
             if (number % 8 == 7) System.gc();
         }
     }

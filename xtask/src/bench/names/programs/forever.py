@@ -64,9 +64,11 @@ def run(seconds, number):
         exec(compile(SOURCE.format(number), "made", "exec"), names)
         made, caller = names[f"py_a_{number:08}"], CALLERS[number % 8]
         x = 1
-        # Some live long enough to be met again and again.
-        for _ in range(600 if number % 16 == 0 else 60):
-            x = caller(made, x)
+        # Some live long enough to be asked for, most are gone by then.
+        until = min(end, time.monotonic() + (0.8 if number % 32 == 0 else 0.005))
+        while time.monotonic() < until:
+            for _ in range(10):
+                x = caller(made, x)
         del made
         names.clear()
         number += 1
