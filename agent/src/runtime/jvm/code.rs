@@ -129,8 +129,9 @@ pub struct Walked {
     pub code_bytes: Place,
     /// From ConstMethod to its pool, the pool's class, and the symbol of that class' name.
     pub class_name: [u16; 3],
-    /// Symbol: how long it is, and where its text begins.
+    /// Symbol: how long it is.
     pub symbol_length: Place,
+    /// Symbol: where its text begins.
     pub symbol_body: u16,
 }
 

@@ -9,9 +9,9 @@ mod profiler;
 
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::{Args, BpfStatistics};
 use crate::artifacts::{self, Profile};
@@ -22,13 +22,14 @@ use crate::http::Client;
 use crate::proc::{Memory, Threads, bpf, memory};
 use crate::service::Service;
 use crate::signals::Stop;
-use crate::stack::{Options, alive, free_address, now_ms, start_server, wait_ready};
+use crate::stack::{FIRST_SAMPLES, Options, alive, free_address, now_ms, start_server, wait_ready};
 use judge::Shown;
 use load::Load;
 use profiler::Profiler;
 
 /// After a window, until what was sampled in it is stored: both ship every five seconds.
 const ARRIVES_SECONDS: u64 = 15;
+const NS_PER_MS: i64 = 1_000_000;
 const MIB: f64 = 1_048_576.0;
 
 /// One window of a profiler.
@@ -101,7 +102,14 @@ fn measure(
     load: &mut Load,
     stop: &Stop,
 ) -> Result<Window> {
+    let started_ms = now_ms();
     let mut service = profiler.start(options, client)?;
+    // A kernel that is busy takes long to check BPF programs.
+    let deadline = Instant::now() + FIRST_SAMPLES;
+    while samples_between(client, started_ms, i64::MAX / NS_PER_MS)? == 0 {
+        ensure!(Instant::now() < deadline, "no sample has come");
+        sleep(1, &mut service, load, stop)?;
+    }
     sleep(args.warm_up, &mut service, load, stop)?;
     let mut threads = Threads::of(service.pid());
     let begun_ms = now_ms();
@@ -114,9 +122,7 @@ fn measure(
     let ended_ms = now_ms();
     sleep(ARRIVES_SECONDS, &mut service, load, stop)?;
     profiler.stop(&mut service)?;
-    let delivered = client.sql_number(&format!(
-        "SELECT count(*) FROM samples WHERE type = 'cpu' AND ts_ns >= {begun_ms}000000 AND ts_ns < {ended_ms}000000"
-    ))?;
+    let delivered = samples_between(client, begun_ms, ended_ms)?;
     let shown = |program: &load::Program| -> Result<Shown> {
         let query = format!("{{process=\"{}\"}}", program.process);
         let stacks = Stacks::get(client, &query, begun_ms, ended_ms)?;
@@ -130,6 +136,14 @@ fn measure(
         map_bytes: bpf_after.map_bytes,
         shown: load.programs.iter().map(shown).collect::<Result<_>>()?,
     })
+}
+
+/// Of the programs that run on the machine, whoever has sent them.
+fn samples_between(client: &Client, from_ms: i64, until_ms: i64) -> Result<i64> {
+    let (from_ns, until_ns) = (from_ms * NS_PER_MS, until_ms * NS_PER_MS);
+    client.sql_number(&format!(
+        "SELECT count(*) FROM samples WHERE type = 'cpu' AND ts_ns >= {from_ns} AND ts_ns < {until_ns}"
+    ))
 }
 
 fn sleep(seconds: u64, service: &mut Service, load: &mut Load, stop: &Stop) -> Result<()> {
