@@ -308,6 +308,18 @@ fn replaced_code_never_gives_a_name() {
             };
             assert_eq!(compiled(&reads, 77), Err(Unreadable::Replaced), "{until}");
         }
+        // What remains of unloaded code has no method.
+        let mut unloaded = vm.memory.clone();
+        unloaded.word(sample.nmethod + u64::from(vm.layout.blob.method), 0);
+        for until in 0..reads.done.get() {
+            let changing = Changing {
+                before: &vm.memory,
+                after: &unloaded,
+                until,
+                done: Cell::new(0),
+            };
+            assert_eq!(compiled(&changing, 77), Err(Unreadable::Replaced), "{until}");
+        }
         // Freed.
         let header = sample.nmethod - u64::from(vm.layout.heap.header_bytes);
         vm.memory.put(header + u64::from(vm.layout.heap.header_used), &[0]);
@@ -350,6 +362,26 @@ impl ReadMemory for Counted<'_> {
             return true;
         }
         self.memory.read(address, to)
+    }
+}
+
+/// A memory that becomes another one at some read.
+struct Changing<'a> {
+    before: &'a Memory,
+    after: &'a Memory,
+    until: usize,
+    done: Cell<usize>,
+}
+
+impl ReadMemory for Changing<'_> {
+    fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        self.done.set(self.done.get() + 1);
+        let memory = if self.done.get() > self.until {
+            self.after
+        } else {
+            self.before
+        };
+        memory.read(address, to)
     }
 }
 
