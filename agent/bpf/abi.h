@@ -188,12 +188,17 @@ struct so_jvm {
 	u16 const_method;
 	u16 const_method_bytes;
 	u16 code_size;
-	u16 unused_too;
+	/* ConstMethod to ConstantPool to InstanceKlass to the Symbol of its name. */
+	u16 pool;
+	u16 pool_holder;
+	u16 class_name;
 	u16 heap_count;
 	u8 frame_complete_bytes;
 	u8 code_begin_bytes;	/* 8: an address; less: an offset from the blob */
 	u8 deopt_handler_bytes;	/* 8: an address; 4: an offset from the blob; 0: unknown */
-	u8 unused;
+	u8 symbol_length;	/* of two bytes, within the first word */
+	u8 symbol_body;
+	u8 unused[3];
 	s32 slot_method;
 	s32 slot_bcp;
 	s32 slot_sender_sp;
