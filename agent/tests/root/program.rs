@@ -1,11 +1,7 @@
 //! Programs to sample.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-
-use stakeout_agent::kernel;
 
 /// A C program of this directory, compiled with frame pointers under a name of its own.
 pub(crate) struct Program {
@@ -124,27 +120,4 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Does something with each of many things, one at a time on each CPU. Results come in the order of the things.
-pub(crate) fn side_by_side<T: Send, R: Send>(things: Vec<T>, work: impl Fn(usize, T, u32) -> R + Sync) -> Vec<R> {
-    let count = things.len();
-    let queue: Mutex<VecDeque<(usize, T)>> = Mutex::new(things.into_iter().enumerate().collect());
-    let results = Mutex::new(Vec::with_capacity(count));
-    std::thread::scope(|scope| {
-        for cpu in kernel::online_cpus().unwrap() {
-            let (queue, results, work) = (&queue, &results, &work);
-            scope.spawn(move || {
-                loop {
-                    let next = queue.lock().unwrap().pop_front();
-                    let Some((number, thing)) = next else { break };
-                    let result = work(number, thing, cpu);
-                    results.lock().unwrap().push((number, result));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().unwrap();
-    results.sort_by_key(|(number, _)| *number);
-    results.into_iter().map(|(_, result)| result).collect()
 }

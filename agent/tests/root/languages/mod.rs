@@ -17,7 +17,6 @@ use stakeout_agent::agent::AgentConfig;
 use stakeout_agent::frames::{Frame, FrameKind};
 
 use crate::accounting::check_account;
-use crate::program::side_by_side;
 use crate::recording::{Recorded, Recording, Seen, possible};
 
 const FREQUENCY_HZ: u32 = 199;
@@ -68,11 +67,6 @@ fn percent(part: usize, all: usize) -> f64 {
     }
 }
 
-/// By `cargo xtask stacks`; else it is a test among others.
-fn is_asked_for() -> bool {
-    std::env::var_os("STAKEOUT_STACKS").is_some()
-}
-
 #[test]
 fn programs_of_languages_with_a_runtime_have_their_own_names() {
     if !possible() {
@@ -97,12 +91,8 @@ fn programs_of_languages_with_a_runtime_have_their_own_names() {
         assert!(child.wait().unwrap().success(), "{}", program.title);
         (program, tgid)
     };
-    // Where the table is asked for one after the other: half of the CPUs is the agent's.
-    let ran: Vec<(Program, u32)> = if is_asked_for() {
-        programs.into_iter().map(run).collect()
-    } else {
-        side_by_side(programs, |_, program, _| run(program))
-    };
+    // One after the other: half of the CPUs is the agent's.
+    let ran: Vec<(Program, u32)> = programs.into_iter().map(run).collect();
     let recorded = recording.stop();
     check_account(&recorded);
     println!("{:?}", recorded.totals.unwinding);
@@ -117,7 +107,7 @@ fn print_table(ran: &[(Program, u32)], recorded: &Recorded) -> Vec<String> {
     for (program, tgid) in ran {
         let found = Found::of(program, recorded.of_tgid(*tgid).into_iter());
         let failing = found.shortfalls(program);
-        if !failing.is_empty() || is_asked_for() {
+        if !failing.is_empty() || std::env::var_os("STAKEOUT_STACKS").is_some() {
             println!("\n{}: {}", program.title, failing.join("; "));
             let mut stacks: Vec<_> = found.failing.iter().collect();
             stacks.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -224,7 +214,11 @@ impl Found {
     }
 
     fn shortfalls(&self, program: &Program) -> Vec<String> {
-        let less = if is_asked_for() { 0.0 } else { LESS_AMONG_OTHERS };
+        let less = if std::env::var_os("STAKEOUT_STACKS").is_some() {
+            0.0
+        } else {
+            LESS_AMONG_OTHERS
+        };
         let mut failing = Vec::new();
         let mut at_least = |what: &str, is: f64, wanted: f64| {
             if is < wanted {

@@ -8,14 +8,15 @@ mod container;
 mod judge;
 mod rows;
 
+use std::collections::VecDeque;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::AgentConfig;
 use stakeout_agent::kernel;
 
 use crate::accounting::check_account;
-use crate::program::side_by_side;
 use crate::recording::{Recorded, Recording, Seen, possible, take_turn};
 use build::{Workshop, find_program};
 use judge::{Found, percent};
@@ -113,6 +114,29 @@ fn is_possible(row: &Row) -> bool {
         row.title
     );
     false
+}
+
+/// Does something with each of many things, one at a time on each CPU. Results come in the order of the things.
+fn side_by_side<T: Send, R: Send>(things: Vec<T>, work: impl Fn(usize, T, u32) -> R + Sync) -> Vec<R> {
+    let count = things.len();
+    let queue: Mutex<VecDeque<(usize, T)>> = Mutex::new(things.into_iter().enumerate().collect());
+    let results = Mutex::new(Vec::with_capacity(count));
+    std::thread::scope(|scope| {
+        for cpu in kernel::online_cpus().unwrap() {
+            let (queue, results, work) = (&queue, &results, &work);
+            scope.spawn(move || {
+                loop {
+                    let next = queue.lock().unwrap().pop_front();
+                    let Some((number, thing)) = next else { break };
+                    let result = work(number, thing, cpu);
+                    results.lock().unwrap().push((number, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn build_row(number: usize, row: Row) -> Ready {
