@@ -202,8 +202,8 @@ SO_INLINE enum so_chain_step so_python_begin(struct so_walk *walk, const struct 
 }
 
 /*
- * The hash that a text has in itself, which goes by its characters. Where there is none yet, as in a qualified name that
- * nobody has looked up, it is where the text lies.
+ * The hash that a text has in itself, which goes by its characters. Where there is none yet, as in a qualified name
+ * that nobody has looked up, it is where the text lies.
  */
 SO_INLINE u64 so_python_text(u64 text)
 {

@@ -122,8 +122,8 @@ SO_INLINE u64 so_interrupted_bytes(const struct so_walk *walk, const struct so_b
 }
 
 /*
- * The end of a class' name, with its length. A class that is unloaded leaves all of its structures to the next one, which
- * may be its very like but for the name. 0 where it cannot be read.
+ * The end of a class' name, with its length. A class that is unloaded leaves all of its structures to the next one,
+ * which may be its very like but for the name. 0 where it cannot be read.
  */
 SO_INLINE u64 so_class_name(const struct so_jvm *jvm, u64 pool)
 {

@@ -4,10 +4,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::elf::{Image, Segment, code_address, dynamic_symbols};
-use crate::frames::ProgramKey;
+use crate::frames::{ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::process::{Module, Table};
 use crate::unwind;
+
+/// Files that have a runtime in them, or may have had.
+pub(super) type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
 
 /// A mapped file, and what is added to its own addresses in the process.
 pub(super) struct Library {

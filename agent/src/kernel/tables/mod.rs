@@ -328,8 +328,8 @@ impl Tables {
             return WalkStop::NoTable;
         };
         let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
-        // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has not, nor
-        // how code that OPcache made is stepped from.
+        // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has
+        // not, nor how code that OPcache made is stepped from.
         let runtime = runtime.map(|runtime| so_runtime {
             kinds: runtime.kinds & (KIND_JVM | KIND_PHP),
             php: so_php {
