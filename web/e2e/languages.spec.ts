@@ -1,4 +1,4 @@
-/** Languages are told apart: a colour and a word each, of what is in the picture; a frame says where its source stands. */
+/** Languages are told apart: a colour and a word each, of what is in the picture; a frame says where its source is. */
 import { stored, WINDOW } from "./known.ts";
 import { at, colours, expect, pixels, test } from "./stack.ts";
 

@@ -58,6 +58,9 @@ pub(super) struct KnownFile {
     calls: Mutex<Option<(u64, Vec<u64>)>>,
 }
 
+/// Files that have a runtime in them, or may have had.
+pub(super) type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
+
 /// Calls of a function that are told apart.
 const MAX_CALLS: usize = 64;
 /// Code of a file that is looked through for them, and so much of it at a time.

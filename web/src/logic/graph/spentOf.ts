@@ -1,7 +1,7 @@
 /**
- * What "spent by" is about. In: the function of the selected frame, and the search. Out: which of them it is of, and the
- * parameters by which the server finds its samples. What was selected last is a frame of what the search finds, so that
- * the frame is meant where there are both.
+ * What "spent by" is about. In: the function of the selected frame, and the search. Out: which of them it is of, and
+ * the parameters by which the server finds its samples. What was selected last is a frame of what the search finds,
+ * so that the frame is meant where there are both.
  */
 import { matcherOf, serverPattern } from "../flame/search.ts";
 import type { FrameKey } from "../tree/frameKey.ts";

@@ -216,7 +216,7 @@ export function missingIn({ pathname, search }: { pathname: string; search: stri
   return isKnown ? null : `view “${view.slice(0, 40)}”`;
 }
 
-/** Parameters of names that mean nothing here, as they stand in an address: another version of the page may know them. */
+/** Parameters of names that mean nothing here, as they stand in an address: another version may know them. */
 export function unknownIn(search: string): string {
   const kept = new URLSearchParams();
   for (const [name, value] of new URLSearchParams(search))
