@@ -9,9 +9,6 @@ use crate::hash::FastMap;
 use crate::process::{Module, Table};
 use crate::unwind;
 
-/// Files that have a runtime in them, or may have had.
-pub(super) type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
-
 /// A mapped file, and what is added to its own addresses in the process.
 pub(super) struct Library {
     pub(super) module: Arc<Module>,
