@@ -45,7 +45,7 @@ pub(crate) struct Args {
 const LOOK: Duration = Duration::from_secs(5);
 /// A row lasts so many times as long as its samples take at most, and this longer.
 const PATIENCE: u32 = 4;
-const LEAST: Duration = Duration::from_secs(60);
+const LEAST: Duration = Duration::from_secs(120);
 /// What the agent counts where a language's frame has no name, of which the row's part is printed.
 const REASONS: [&str; 3] = [
     "runtime_code_replaced",
