@@ -116,6 +116,8 @@ enum so_ra {
 	SO_RA_AND_RBX = 3,	/* *(cfa - 8), and the caller's rbx is at *(cfa + 8 * aux) */
 };
 #define SO_RULE_UNKNOWN 0ULL
+/* The same, of code that lies in a file which has a table. */
+#define SO_RULE_UNKNOWN_OF_FILE (1ULL << 8)
 
 /*
  * What is in slabs, all in words of 4 bytes, the lower half of 8 bytes first:
@@ -155,6 +157,7 @@ struct so_process {
 enum so_runtime_kind {
 	SO_RUNTIME_JVM = 1,
 	SO_RUNTIME_CPYTHON = 2,
+	SO_RUNTIME_V8 = 4,
 	SO_RUNTIME_RUBY = 8,
 	SO_RUNTIME_PHP = 16,
 };
@@ -340,6 +343,37 @@ struct so_php {
 	u32 unused;
 };
 
+/* Of V8. */
+enum so_v8_limits {
+	/* Ranges that are set aside for code: one for each thread that runs JavaScript. */
+	SO_V8_RANGES = 8,
+};
+
+/* Of one process with V8. Offsets count from the object's begin, of which addresses have a tag in their lowest bit. */
+struct so_v8 {
+	u64 made_begin[SO_V8_RANGES];
+	u64 made_bytes[SO_V8_RANGES];	/* 0: none */
+	/* JSFunction: kinds of objects that are functions, and where what they share is. */
+	u16 first_function_type;
+	u16 last_function_type;
+	u16 function_shared;
+	/* SharedFunctionInfo: bytecodes or what was made of them, name, script, what is known of its text. */
+	u16 shared_data;
+	u16 shared_name;
+	u16 shared_script;
+	u16 shared_length;
+	u16 shared_literal;
+	u16 shared_unique;	/* 0 without one */
+	/* BytecodeArray and Code: kinds of objects; where bytecodes begin, and where code has those that it was made of. */
+	u16 bytecode_type;
+	u16 bytecode_begin;
+	u16 code_type;
+	u16 code_bytecode;
+	u16 frame_stub;		/* what says of a frame that it is of V8's own code */
+	u16 is_late;		/* objects may have been moved since the stack was copied */
+	u16 unused;
+};
+
 /* A process may have several. */
 struct so_runtime {
 	u32 kinds;		/* of enum so_runtime_kind */
@@ -348,6 +382,7 @@ struct so_runtime {
 	struct so_cpython cpython;
 	struct so_ruby ruby;
 	struct so_php php;
+	struct so_v8 v8;
 };
 
 /* One cache line holds four. Empty slots are zero, which no tag and rule give. */
@@ -372,7 +407,7 @@ struct so_walk {
 	u32 guessed;		/* pc was found by the frame pointer of code that nobody describes, or by search */
 	u32 scan_left;		/* words that may still be searched */
 	u32 doubtful;		/* since the last search no table has led on */
-	u32 unused;
+	u32 of_file;		/* the present frame's code lies in a file with a table, which does not tell of it */
 	/* Of the frame whose step led here; and the address that is taken though no call stands before it. */
 	u64 before_pc;
 	u64 before_sp;
@@ -403,8 +438,17 @@ struct so_walk {
 	u64 php_fiber;
 	/* The rule of the loop, for made code that runs in its frame. */
 	u64 php_rule;
+	/*
+	 * Of V8: the function of the frame before, what it shares and a hash of that; maps that objects were seen to have.
+	 */
+	u64 v8_function;
+	u64 v8_shared;
+	u64 v8_hash;
+	u64 v8_function_map;
+	u64 v8_bytecode_map;
 	u32 runtime;		/* as in so_process */
-	u32 unused_too;
+	u16 is_folded;		/* the frame before the one that was stepped from is a part of it */
+	u16 v8_before;		/* what that was: enum so_v8_before */
 };
 
 /* A search of the stack. */
@@ -459,6 +503,15 @@ enum so_frame_word {
 	 * above them a hash of what the object begins with.
 	 */
 	SO_FRAME_PYTHON = 3,
+	/*
+	 * A frame of V8: in 47 bits the place, above that 10 bits of a hash, and above that what the place is. The detail is
+	 * the address without the lowest three bits (44 bits; 0: unknown) of what the function shares with others of the
+	 * same text, and above that 16 bits more of the hash of what stays the same there. A place is: 0, the offset of a
+	 * bytecode; 1, an address in code that V8 made, the bytes at which, or before which, are part of the hash; 2, such an
+	 * address where the frame says what it is, which stands in place of the detail's address; 3, the same as 1, looked
+	 * at later, so that the code has to be the function's.
+	 */
+	SO_FRAME_V8 = 4,
 	/*
 	 * A frame of CRuby: the address of its sequence of instructions without the lowest three bits (44 bits; 0: a
 	 * method in C), and above that the instruction's number (all ones: none). The detail is the method entry's

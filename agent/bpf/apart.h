@@ -44,6 +44,23 @@ APART int ruby_seek_user(u32 unused)
 	return ruby ? so_ruby_seek_once(&record->walk, ruby, record->scan.words) : 2;
 }
 
+APART int v8_share_user(u64 function)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	const struct so_v8 *v8 = record ? so_v8_of(&record->walk) : NULL;
+
+	return v8 ? so_v8_share_once(&record->walk, v8, record->scan.words, function) : 0;
+}
+
+APART int v8_state_user(u64 top)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? (int)so_v8_state_once(&record->walk, top) : SO_V8_WHOLE;
+}
+
 APART int chain_call_user(u32 innermost)
 {
 	u32 cpu = bpf_get_smp_processor_id();

@@ -6,7 +6,7 @@
  *   int so_read_memory(void *to, u32 size, u64 address)   0 where any memory of the walked program could be read
  *   const struct so_runtime *so_runtime_at(u32 number)    a runtime, or NULL
  *   so_runtime_step(walk)                                 so_runtime_step_once, perhaps as a function of its own
- *   and what cpython.h and ruby.h name
+ *   and what cpython.h, ruby.h and v8.h name
  */
 #ifndef STAKEOUT_RUNTIME_H
 #define STAKEOUT_RUNTIME_H
@@ -27,6 +27,7 @@ enum so_chain_step {
 #include "cpython.h"
 #include "ruby.h"
 #include "php.h"
+#include "v8.h"
 
 /* From a frame of code that no table describes. There is room for SO_SCAN_WORDS words. */
 SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
@@ -40,11 +41,14 @@ SO_INLINE enum so_step so_runtime_step_once(struct so_walk *walk, u64 *words)
 		return so_step_ruby_compiled(walk, &runtime->ruby, words);
 	if (runtime && runtime->kinds & SO_RUNTIME_PHP)
 		return so_step_php(walk, &runtime->php, words);
+	if (runtime && runtime->kinds & SO_RUNTIME_V8)
+		return so_step_v8(walk, &runtime->v8, words);
 #else
 	(void)words;
 	(void)so_runtime_at;
 	(void)so_step_jvm;
 	(void)so_step_php;
+	(void)so_step_v8;
 #endif
 	return so_step_frame_pointer(walk, 0);
 }
@@ -57,7 +61,11 @@ SO_INLINE int so_runtime_has(const struct so_walk *walk, u64 pc)
 {
 	const struct so_runtime *runtime = so_runtime_at(walk->runtime - 1);
 
-	return runtime && runtime->kinds & SO_RUNTIME_PHP && so_is_php_made(&runtime->php, pc);
+	if (!runtime)
+		return 0;
+	if (runtime->kinds & SO_RUNTIME_PHP && so_is_php_made(&runtime->php, pc))
+		return 1;
+	return runtime->kinds & SO_RUNTIME_V8 && so_is_v8_made(walk, &runtime->v8, pc);
 }
 
 SO_INLINE const struct so_cpython *so_cpython_of(const struct so_walk *walk)
@@ -85,6 +93,13 @@ SO_INLINE const struct so_ruby *so_ruby_of(const struct so_walk *walk)
 	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
 
 	return runtime && runtime->kinds & SO_RUNTIME_RUBY ? &runtime->ruby : NULL;
+}
+
+SO_INLINE const struct so_v8 *so_v8_of(const struct so_walk *walk)
+{
+	const struct so_runtime *runtime = walk->runtime ? so_runtime_at(walk->runtime - 1) : NULL;
+
+	return runtime && runtime->kinds & SO_RUNTIME_V8 ? &runtime->v8 : NULL;
 }
 
 /*

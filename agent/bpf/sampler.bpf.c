@@ -68,9 +68,13 @@ int scan_user(u64 address);
 int runtime_user(u32 unused);
 int python_seek_user(u32 unused);
 int ruby_seek_user(u32 unused);
+int v8_share_user(u64 function);
+int v8_state_user(u64 top);
 #define so_runtime_step(walk) runtime_user(0)
 #define so_python_seek(walk, py, words) python_seek_user(0)
 #define so_ruby_seek(walk, ruby, words) ruby_seek_user(0)
+#define so_v8_share(walk, v8, words, function) v8_share_user(function)
+#define so_v8_state(walk, top) v8_state_user(top)
 #define so_look(walk, scan, pc) look_user(pc)
 #define so_try(walk, scan, at, word) try_user(at, word)
 #define so_scan(walk, scan, address) scan_user(address)
@@ -289,6 +293,8 @@ APART int walk_piece(u32 first)
 
 		/* The frame that was stepped from is its runtime's. */
 		if (record->walk.runtime_frame) {
+			/* Without a branch, which the verifier would follow through all frames. There are two frames at least. */
+			place -= record->walk.is_folded & 1;
 			put_word(record, first, place - 1, record->walk.runtime_frame);
 			put_word(record, first, place, SO_FRAME_WORD(SO_FRAME_DETAIL, record->walk.runtime_detail));
 			record->header.user_frames = ++place;
@@ -510,7 +516,13 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->chain_called = 0;
 		walk->php_function = 0;
 		walk->php_fiber = 0;
-		walk->unused_too = 0;
+		walk->of_file = 0;
+		walk->v8_function = 0;
+		walk->v8_function_map = 0;
+		walk->v8_bytecode_map = 0;
+		walk->v8_shared = 0;
+		walk->v8_before = 0;
+		walk->is_folded = 0;
 		process = bpf_map_lookup_elem(&processes, &tgid);
 		if (process && process->exec_id == record->header.exec_id &&
 		    process->start_ticks == record->header.start_boottime_ns / USER_TICK_NS) {

@@ -150,6 +150,8 @@ SO_INLINE enum so_found so_find_rule(const struct so_walk *walk, u64 pc, u64 *ru
 			*rule = *found;
 		}
 	}
+	if (*rule == SO_RULE_UNKNOWN && state != SO_TABLE_NONE)
+		*rule = SO_RULE_UNKNOWN_OF_FILE;
 	if (is_call && so_has_caller(*rule) && so_is_behind_call(pc + 1) == SO_CALL_NO)
 		return SO_FOUND_NO_CALL;
 	if (cached) {
@@ -332,6 +334,7 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 	u64 rule = SO_RULE_UNKNOWN;
 
 	walk->runtime_frame = 0;
+	walk->is_folded = 0;
 	switch (so_find_rule(walk, pc, &rule, !walk->innermost && walk->pc != walk->trusted)) {
 	case SO_FOUND_NO_MAPPING:
 		if (!walk->runtime || !so_runtime_has(walk, pc))
@@ -353,6 +356,7 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 		step = so_step_frame_pointer(walk, 1);
 		break;
 	case SO_CFA_UNKNOWN:
+		walk->of_file = rule == SO_RULE_UNKNOWN_OF_FILE;
 		step = walk->runtime ? so_runtime_step(walk) : so_step_frame_pointer(walk, 0);
 		if (step != SO_STEP_AS_LOOP)
 			break;

@@ -92,6 +92,8 @@ static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
 #define so_runtime_step(walk) so_runtime_step_once(walk, runtime_words)
 #define so_python_seek(walk, py, words) so_python_seek_once(walk, py, words)
 #define so_ruby_seek(walk, ruby, words) so_ruby_seek_once(walk, ruby, words)
+#define so_v8_share(walk, v8, words, function) so_v8_share_once(walk, v8, words, function)
+#define so_v8_state(walk, top) so_v8_state_once(walk, top)
 #define so_look(walk, scan, pc) so_look_once(walk, scan, pc)
 #define so_try(walk, scan, at, word) so_try_once(walk, scan, at, word)
 #define so_scan(walk, scan, address) so_scan_once(walk, scan, address)
@@ -137,6 +139,8 @@ u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, 
 		step = so_step_once(walk);
 		/* The frame that was stepped from is its runtime's: two words. */
 		if (walk->runtime_frame && before + *count > 0) {
+			if (walk->is_folded && *count > 0)
+				--*count;
 			frames[before + *count - 1] = walk->runtime_frame;
 			frames[before + (*count)++] = SO_FRAME_WORD(SO_FRAME_DETAIL, walk->runtime_detail);
 			if (*count >= capacity)

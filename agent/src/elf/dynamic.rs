@@ -8,6 +8,44 @@ const SHN_UNDEF: u64 = 0;
 const MAX_SYMBOLS: u64 = 1 << 18;
 const CHUNK_SYMBOLS: u64 = 512;
 
+/// Names that were read at once, since symbols mostly have them one behind the other.
+#[derive(Default)]
+struct Window {
+    begin: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// Some bytes of a file, of which there are `left` at least.
+    fn at<R: Fn(u64, &mut [u8]) -> bool>(
+        &mut self,
+        image: &Image<R>,
+        from: u64,
+        count: usize,
+        left: u64,
+    ) -> Option<&[u8]> {
+        const WINDOW_BYTES: u64 = 1 << 14;
+        let is_there = |window: &Self| {
+            let first = from
+                .checked_sub(window.begin)
+                .and_then(|first| usize::try_from(first).ok())?;
+            let end = first.checked_add(count)?;
+            (end <= window.bytes.len()).then_some(first..end)
+        };
+        if is_there(self).is_none() {
+            self.begin = from;
+            self.bytes
+                .resize(usize::try_from(WINDOW_BYTES.min(left)).ok()?.max(count), 0);
+            if image.read_offset(from, &mut self.bytes).is_none() {
+                self.bytes.clear();
+                return None;
+            }
+        }
+        let range = is_there(self)?;
+        self.bytes.get(range)
+    }
+}
+
 /// The addresses, in the file's own, of dynamic symbols by these names; none for one that is not there.
 pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, names: &[&str]) -> Vec<Option<u64>> {
     let mut found = vec![None; names.len()];
@@ -22,7 +60,7 @@ pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, n
         return found;
     }
     let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
-    let mut text = vec![0; longest + 1];
+    let mut names_near = Window::default();
     let mut chunk = vec![0; CHUNK_SYMBOLS as usize * SYMBOL_BYTES];
     let count = (table.bytes / SYMBOL_BYTES as u64).min(MAX_SYMBOLS);
     for first in (0..count).step_by(CHUNK_SYMBOLS as usize) {
@@ -42,14 +80,12 @@ pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, n
             if section == SHN_UNDEF || name >= strings.bytes {
                 continue;
             }
-            let there = text.len().min((strings.bytes - name) as usize);
-            if image
-                .read_offset(strings.offset.saturating_add(name), &mut text[..there])
-                .is_none()
-            {
+            let there = (longest + 1).min((strings.bytes - name) as usize);
+            let from = strings.offset.saturating_add(name);
+            let Some(text) = names_near.at(image, from, there, strings.bytes - name) else {
                 continue;
-            }
-            let end = text[..there].iter().position(|byte| *byte == 0).unwrap_or(there);
+            };
+            let end = text.iter().position(|byte| *byte == 0).unwrap_or(there);
             if let Some(at) = names.iter().position(|wanted| wanted.as_bytes() == &text[..end]) {
                 found[at] = Some(address);
             }

@@ -55,6 +55,8 @@ pub const TARGETS: &[Target] = &[
     target("ruby-lines", 4 * MIB, runtime::ruby::fuzz::lines),
     target("ruby-memory", 16 * MIB, runtime::ruby::fuzz::memory),
     target("php-memory", 16 * MIB, runtime::php::fuzz::memory),
+    target("v8-positions", 4 * MIB, runtime::v8::fuzz::positions),
+    target("v8-memory", 16 * MIB, runtime::v8::fuzz::memory),
     // A request has at most 256 MiB.
     target("spool", 260 * MIB, ship::fuzz::spool),
     target("answer", 4 * MIB, ship::fuzz::answer),

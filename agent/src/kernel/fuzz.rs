@@ -128,7 +128,7 @@ pub(crate) fn runtime(bytes: &[u8]) {
         return;
     };
     let rest = &input.0[size_of::<so_runtime>()..];
-    runtime.kinds = [3, 8, 11, 16][runtime.kinds as usize % 4];
+    runtime.kinds = [3, 4, 8, 11, 16][runtime.kinds as usize % 5];
     // As a walk on a copied stack has it: without the chain of frames, which has gone on.
     let php = &mut runtime.php;
     (php.current, php.fiber) = (0, 0);
@@ -147,6 +147,13 @@ pub(crate) fn runtime(bytes: &[u8]) {
         heap.segments = IMAGE + heap.segments % (1 << 12);
     }
     runtime.ruby.frame_bytes = 56;
+    let v8 = &mut runtime.v8;
+    (v8.first_function_type, v8.last_function_type) = (0, u16::MAX);
+    v8.is_late &= 1;
+    for (begin, bytes) in v8.made_begin.iter_mut().zip(&mut v8.made_bytes) {
+        *begin = MAPPING_BYTES + *begin % MAPPING_BYTES;
+        *bytes %= 4 * MAPPING_BYTES;
+    }
     let reads = std::cell::Cell::new(0_usize);
     let read = |address: u64, to: &mut [u8]| {
         reads.set(reads.get() + 1);

@@ -35,6 +35,6 @@ pub use sample::{
 pub use sensor::{Sensor, period_ns};
 pub use tables::{
     Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, Tables, leave_out_middle, so_cpython, so_jvm,
-    so_php, so_ruby, so_runtime, so_walk,
+    so_php, so_ruby, so_runtime, so_v8, so_walk,
 };
 pub use timers::Unticked;

@@ -53,6 +53,42 @@ pub(super) fn shared_unnamed(text: &str) -> Vec<Range<u64>> {
     shared.take(MAX_RANGES).map(|line| line.start..line.end).collect()
 }
 
+/// Ranges of memory without a file that have code in them, with what lies right before and behind and may become code.
+pub(super) fn set_aside(text: &str) -> Vec<Range<u64>> {
+    const MAX_RANGES: usize = 64;
+    const MAX_BEFORE_BYTES: u64 = 1 << 24;
+    const MAX_BEHIND_BYTES: u64 = 1 << 29;
+    let mut found: Vec<Range<u64>> = Vec::new();
+    // The range without gaps, and that of the code in it.
+    let mut run: Option<(Range<u64>, Option<Range<u64>>)> = None;
+    let mut end = |run: Option<(Range<u64>, Option<Range<u64>>)>| {
+        if let Some((whole, Some(code))) = run {
+            let start = whole.start.max(code.start.saturating_sub(MAX_BEFORE_BYTES));
+            found.push(start..whole.end.min(code.end.saturating_add(MAX_BEHIND_BYTES)));
+        }
+        found.len() < MAX_RANGES
+    };
+    for line in text.lines().filter_map(|line| parse_line(line, false)) {
+        let is_made = line.backing == Backing::Anonymous && !line.shared;
+        let goes_on = is_made && run.as_ref().is_some_and(|(whole, _)| whole.end == line.start);
+        if !goes_on {
+            if !end(run.take()) {
+                return found;
+            }
+            if !is_made {
+                continue;
+            }
+        }
+        let (whole, code) = run.get_or_insert((line.start..line.end, None));
+        whole.end = line.end;
+        if line.executable {
+            code.get_or_insert(line.start..line.end).end = line.end;
+        }
+    }
+    end(run);
+    found
+}
+
 /// Around each of `lines` that shows no program's file, the mappings of files right before and behind it, at most so
 /// far away: where their file says that it is code there, it is that file's code, which was copied into other memory.
 pub(super) fn neighbours(text: &str, lines: &[MapLine]) -> Vec<MapLine> {
@@ -242,5 +278,20 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
             assert_eq!(parse_maps(line, 100), [], "{line:?}");
         }
         assert_eq!(parse_maps(TEXT, 2).len(), 2);
+    }
+
+    #[test]
+    fn what_is_set_aside_for_code_is_found_around_it() {
+        let text = "00400000-00500000 r-xp 00000000 fe:00 7                  /usr/bin/node\n\
+                    05215000-05238000 rw-p 00000000 00:00 0 \n\
+                    05238000-05243000 ---p 00000000 00:00 0 \n\
+                    05243000-05272000 r-xp 00000000 00:00 0 \n\
+                    05272000-0d238000 ---p 00000000 00:00 0 \n\
+                    1000000000-1000001000 rw-p 00000000 00:00 0 \n\
+                    7f00000000-7f00001000 rwxp 00000000 00:00 0 \n\
+                    7f00001000-7f40000000 ---p 00000000 00:00 0 \n";
+        let expected = [0x521_5000..0xd23_8000, 0x7f_0000_0000..0x7f_2000_1000];
+        assert_eq!(set_aside(text), expected);
+        assert_eq!(set_aside(""), []);
     }
 }

@@ -28,7 +28,7 @@ pub use holding::Leaving;
 pub use made::{JitCode, MadeFile, PerfMapFile};
 pub use maps::{Backing, MapLine, is_memory_file, is_unnamed_memory, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub use proc_files::shared_memory;
+pub use proc_files::{made_memory, shared_memory};
 pub(crate) use reading::{SafeFile, open_in_root, open_regular};
 pub use table::{Changes, Found, Program, Sighting, Table, TableStats};
 pub use vdso::vdso_image;

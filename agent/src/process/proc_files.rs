@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::command_line::{self, CommandLines};
-use super::maps::shared_unnamed;
+use super::maps::{set_aside, shared_unnamed};
 
 /// Of longer command lines the rest is not read: arguments can be megabytes.
 const MAX_COMMAND_LINE_BYTES: u64 = 4096;
@@ -95,6 +95,12 @@ pub(super) fn maps(tgid: u32) -> Option<String> {
 /// Memory that a process shares with others and that has no file. It waits for the process.
 pub fn shared_memory(tgid: u32) -> Option<Vec<Range<u64>>> {
     Some(shared_unnamed(&maps(tgid)?))
+}
+
+/// Ranges of a process's memory that have code which was made while it runs, with what is set aside for more of it. It
+/// waits for the process.
+pub fn made_memory(tgid: u32) -> Option<Vec<Range<u64>>> {
+    Some(set_aside(&maps(tgid)?))
 }
 
 /// The process id as the process itself sees it, the last of `NStgid` in /proc/PID/status whichever of its threads'

@@ -11,6 +11,7 @@ mod parts;
 pub mod php;
 pub(crate) mod reading;
 pub mod ruby;
+pub mod v8;
 
 pub use memory::{PagedMemory, ProcessMemory};
 pub use reading::{ReadMemory, Unreadable};

@@ -11,6 +11,7 @@ mod php;
 mod place;
 mod python;
 mod ruby;
+mod v8;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ use place::Nameless;
 pub(super) use place::RuntimePlace;
 
 /// All that are known, each at the place that [`language_of`] says.
-static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend, &ruby::CRuby];
-const COUNT: usize = 4;
+static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend, &ruby::CRuby, &v8::Engine];
+const COUNT: usize = 5;
 
 /// Whose frame it is.
 fn language_of(frame: RuntimeWord) -> usize {
@@ -37,6 +38,7 @@ fn language_of(frame: RuntimeWord) -> usize {
         RuntimeWord::Python(_) => 1,
         RuntimeWord::Php(_) => 2,
         RuntimeWord::Ruby(_) => 3,
+        RuntimeWord::V8(_) => 4,
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) use shared::{charged_bytes, shared_bytes};
 pub(in crate::kernel) use walk::LiveRuntime;
 pub use walk::{
     Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_php,
-    so_ruby, so_runtime, so_walk,
+    so_ruby, so_runtime, so_v8, so_walk,
 };
 
 /// Slots in the map of slabs.
@@ -43,6 +43,7 @@ const MAPPED_NS: u64 = 1_000_000_000;
 const WINDOW_WORDS: usize = 4 * 1024;
 /// `SO_RUNTIME_JVM` of bpf/abi.h.
 const KIND_JVM: u32 = 1;
+const KIND_V8: u32 = 4;
 const KIND_PHP: u32 = 16;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
@@ -329,9 +330,13 @@ impl Tables {
         };
         let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
         // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has
-        // not, nor how code that OPcache made is stepped from.
+        // not, nor how code that OPcache made is stepped from. V8's objects may have been moved.
         let runtime = runtime.map(|runtime| so_runtime {
-            kinds: runtime.kinds & (KIND_JVM | KIND_PHP),
+            kinds: runtime.kinds & (KIND_JVM | KIND_V8 | KIND_PHP),
+            v8: so_v8 {
+                is_late: 1,
+                ..runtime.v8
+            },
             php: so_php {
                 current: 0,
                 fiber: 0,

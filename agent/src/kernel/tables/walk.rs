@@ -1,6 +1,6 @@
 //! The walk of bpf/unwind.h in this process: for stacks whose tables came later than the sample, and for tests.
 
-pub use crate::kernel::skeletons::sampler::types::{so_cpython, so_jvm, so_php, so_ruby, so_runtime, so_walk};
+pub use crate::kernel::skeletons::sampler::types::{so_cpython, so_jvm, so_php, so_ruby, so_runtime, so_v8, so_walk};
 use std::ffi::c_void;
 
 use crate::kernel::records::Record;

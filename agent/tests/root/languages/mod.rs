@@ -3,11 +3,13 @@
 //! Prints one table, for `cargo xtask stacks`. With `STAKEOUT_RUNTIMES` every version is tried that lies in a folder of
 //! its own there, else those that are installed.
 
+mod churn;
 mod java;
 mod php;
 mod python;
 mod requests;
 mod ruby;
+mod v8;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -77,6 +79,7 @@ fn programs_of_languages_with_a_runtime_have_their_own_names() {
     let programs = java::programs(folder.path()).into_iter().chain(python::programs());
     let programs = programs.chain(php::programs());
     let programs = programs.chain(ruby::programs());
+    let programs = programs.chain(v8::programs(folder.path()));
     let programs: Vec<Program> = programs.filter(|program| program.title.contains(&only)).collect();
     let begun = Instant::now();
     let recording = Recording::start(AgentConfig {
