@@ -2,7 +2,7 @@
 /*
  * One step of the walk from a frame of V8: code that it made while the program runs, and its own code that lies in the
  * program's file without a table. Included by runtime.h, under its rules; who includes that defines before, beside the
- * others (abi.h has its limits, and what it is told of a process):
+ * others (runtime_abi.h has its limits, and what it is told of a process):
  *
  *   so_v8_share(walk, v8, words, function)   so_v8_share_once and so_v8_state_once, each perhaps a function of its own
  *   so_v8_state(walk, top)

@@ -44,8 +44,9 @@ pub enum RuntimeWord {
     Php(u64),
     /// A frame of V8: a place in 47 bits, above that 10 bits of a hash, and above that what the place is: 0 the offset
     /// of a bytecode, 1 an address in code that V8 made, 2 such an address of a frame that says what it is, 3 the same
-    /// as 1, looked at later. The detail is the address of what the function shares with others of the same text, without its lowest three bits, or what the
-    /// frame says, and above these 44 bits 16 bits more of the hash of what stays the same.
+    /// as 1, looked at later. The detail is the address of what the function shares with others of the same text,
+    /// without its lowest three bits, or what the frame says, and above these 44 bits 16 bits more of the hash of what
+    /// stays the same.
     V8(u64),
 }
 

@@ -44,7 +44,7 @@ const SYMBOLS: [&str; 24] = [
     "gHotSpotVMLongConstantEntryArrayStride",
 ];
 
-/// `SO_RUNTIME_JVM` of bpf/abi.h.
+/// `SO_RUNTIME_JVM` of bpf/runtime_abi.h.
 const KIND: u32 = 1;
 
 pub(super) struct HotSpot;

@@ -19,7 +19,7 @@ const LOOP: &str = "execute_ex";
 /// An extension that programs map which have the interpreter in themselves, whatever they are called.
 const EXTENSION: &str = "opcache.so";
 
-/// `SO_RUNTIME_PHP` of bpf/abi.h.
+/// `SO_RUNTIME_PHP` of bpf/runtime_abi.h.
 const KIND: u32 = 16;
 
 pub(super) struct Zend;

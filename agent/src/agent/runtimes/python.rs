@@ -21,7 +21,7 @@ const EXTENSION: &str = ".cpython-";
 const NO_ENTRY: u16 = 0xffff;
 const INSTRUCTION_BITS: u32 = 20;
 
-/// `SO_RUNTIME_CPYTHON` of bpf/abi.h.
+/// `SO_RUNTIME_CPYTHON` of bpf/runtime_abi.h.
 const KIND: u32 = 2;
 
 pub(super) struct CPython;

@@ -19,7 +19,7 @@ const RUNTIME: &str = SYMBOLS[0];
 const EXTENSION: &str = "/ruby/";
 /// The module of methods in C, as Ruby's own profiling interface names their file.
 const IN_C: &str = "<cfunc>";
-/// `SO_RUNTIME_RUBY` of bpf/abi.h.
+/// `SO_RUNTIME_RUBY` of bpf/runtime_abi.h.
 const KIND: u32 = 8;
 
 pub(super) struct CRuby;

@@ -20,7 +20,7 @@ const ENGINE: &str = "v8dbg_class_JSFunction__shared__SharedFunctionInfo";
 /// A program with it has so many bytes at least, whatever it is called.
 const MIN_PROGRAM_BYTES: u64 = 1 << 25;
 
-/// `SO_RUNTIME_V8` of bpf/abi.h.
+/// `SO_RUNTIME_V8` of bpf/runtime_abi.h.
 const KIND: u32 = 4;
 
 pub(super) struct Engine;

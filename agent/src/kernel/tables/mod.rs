@@ -41,7 +41,7 @@ const MAPPED_NS: u64 = 1_000_000_000;
 /// Words that are mapped for writing at a time, a number of whole pages of any size: what is written shortly after lies
 /// near.
 const WINDOW_WORDS: usize = 4 * 1024;
-/// `SO_RUNTIME_JVM` of bpf/abi.h.
+/// `SO_RUNTIME_JVM` of bpf/runtime_abi.h.
 const KIND_JVM: u32 = 1;
 const KIND_V8: u32 = 4;
 const KIND_PHP: u32 = 16;
