@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Python frames of a thread that CPython's interpreter runs. Included by runtime.h, under its rules; who includes that
- * defines before, beside the others (abi.h has its limits, and what it is told of a process):
+ * defines before, beside the others (runtime_abi.h has its limits, and what it is told of a process):
  *
  *   so_python_seek(walk, py, words)   so_python_seek_once, perhaps as a function of its own
  *
@@ -16,6 +16,8 @@
 #define SO_PYTHON_NO_ENTRY 0xffff
 /* Instead of a frame: chain_entry says how far below its native frame's end the next entry lies. */
 #define SO_PYTHON_PENDING 2
+/* PyASCIIObject: its hash, which is all ones where it was not asked for. */
+#define SO_PYTHON_TEXT_HASH 24
 /* Instead of the offset of an instruction. */
 #define SO_PYTHON_NO_INSTRUCTION 0xfffffU
 /* The first frame that lies on the native stack alone: FRAME_OWNED_BY_CSTACK, since 3.14 FRAME_OWNED_BY_INTERPRETER. */
@@ -199,14 +201,31 @@ SO_INLINE enum so_chain_step so_python_begin(struct so_walk *walk, const struct 
 	return SO_CHAIN_FRAME;
 }
 
-/* What tells a code object from another one that takes its place: 40 bits. */
+/*
+ * The hash that a text has in itself, which goes by its characters. Where there is none yet, as in a qualified name
+ * that nobody has looked up, it is where the text lies.
+ */
+SO_INLINE u64 so_python_text(u64 text)
+{
+	u64 hash = so_python_word(text + SO_PYTHON_TEXT_HASH);
+
+	return hash && hash != ~0ULL ? hash : text;
+}
+
+/*
+ * What tells a code object from another one that takes its place: 40 bits. Its names count by what they say: what is
+ * dropped and made anew has all of its parts where the one before had them.
+ */
 SO_INLINE u64 so_python_hash(const struct so_cpython *py, const u64 *words)
 {
 	const u64 mix = 0x9e3779b97f4a7c15ULL;
+	u64 name = so_field(words, py->code_name, 8, SO_SCAN_WORDS);
+	u64 qualname = so_field(words, py->code_qualname, 8, SO_SCAN_WORDS);
 	u64 hash = so_field(words, py->code_first_line, 4, SO_SCAN_WORDS) * mix;
 
-	hash = (hash ^ so_field(words, py->code_name, 8, SO_SCAN_WORDS)) * mix;
-	hash = (hash ^ so_field(words, py->code_qualname, 8, SO_SCAN_WORDS)) * mix;
+	hash = (hash ^ so_python_text(name)) * mix;
+	if (qualname != name)
+		hash = (hash ^ hash >> 32 ^ so_python_text(qualname)) * mix;
 	hash = (hash ^ hash >> 32 ^ so_field(words, py->code_filename, 8, SO_SCAN_WORDS)) * mix;
 	hash = (hash ^ hash >> 32 ^ so_field(words, py->code_size, 8, SO_SCAN_WORDS)) * mix;
 	return hash >> 24;

@@ -121,11 +121,34 @@ SO_INLINE u64 so_interrupted_bytes(const struct so_walk *walk, const struct so_b
 	return 0;
 }
 
+/*
+ * The end of a class' name, with its length. A class that is unloaded leaves all of its structures to the next one,
+ * which may be its very like but for the name. 0 where it cannot be read.
+ */
+SO_INLINE u64 so_class_name(const struct so_jvm *jvm, u64 pool)
+{
+	u64 holder = 0, symbol = 0, head = 0, end = 0, at;
+	u32 length, bytes;
+
+	if (!so_is_user_address(pool) || so_read_memory(&holder, sizeof(holder), pool + jvm->pool_holder) ||
+	    !so_is_user_address(holder) || so_read_memory(&symbol, sizeof(symbol), holder + jvm->class_name) ||
+	    !so_is_user_address(symbol) || so_read_memory(&head, sizeof(head), symbol))
+		return 0;
+	length = head >> jvm->symbol_length * 8 & 0xffff;
+	at = symbol + jvm->symbol_body;
+	bytes = length < sizeof(end) ? length : sizeof(end);
+	if (so_read_memory(&end, sizeof(end), at + length - bytes))
+		return 0;
+	if (bytes < sizeof(end))
+		end &= (1ULL << bytes * 8) - 1;
+	return end ^ (u64)length << 40;
+}
+
 /* A frame of the interpreter. */
 SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so_jvm *jvm, u64 *words)
 {
 	/* From the frame pointer down: the last two words are the caller's frame pointer and the return address. */
-	u64 method, constants = 0, bcp, sp, hash, offset, *known = words + SO_JVM_FRAME_WORDS;
+	u64 method, constants = 0, bcp, sp, hash, offset, pool, *known = words + SO_JVM_FRAME_WORDS;
 	const u32 base = SO_JVM_FRAME_WORDS - 2;
 
 	if (walk->fp & 7 || walk->fp < walk->sp ||
@@ -144,9 +167,14 @@ SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so
 		if (walk->innermost && walk->has_registers && walk->registers[SO_R13] - begin < size)
 			bcp = walk->registers[SO_R13];
 		offset = bcp - begin < size ? bcp - begin : 0xffff;
-		/* Of what stays as it is: where its constants are, and the sizes and names beside the bytecodes' length. */
-		hash = (constants ^ known[1]) * 0x9e3779b97f4a7c15ULL;
+		/*
+		 * Of what stays as it is: where its constants are, the sizes and names beside the bytecodes' length, and its
+		 * class' name.
+		 */
+		pool = so_field(known, jvm->pool, 8, SO_JVM_CONST_METHOD_WORDS);
+		hash = (constants ^ pool) * 0x9e3779b97f4a7c15ULL;
 		hash = (hash ^ known[jvm->code_size / 8 & (SO_JVM_CONST_METHOD_WORDS - 1)]) * 0x9e3779b97f4a7c15ULL;
+		hash = (hash ^ hash >> 32 ^ so_class_name(jvm, pool)) * 0x9e3779b97f4a7c15ULL;
 		walk->runtime_frame = SO_FRAME_WORD(SO_FRAME_JVM_INTERPRETED, method);
 		walk->runtime_detail = (offset & 0xffff) | (hash >> 32) << 16;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Ruby frames of a thread that CRuby runs. Included by runtime.h, under its rules; who includes that defines before,
- * beside the others (abi.h has its limits, and what it is told of a process):
+ * beside the others (runtime_abi.h has its limits, and what it is told of a process):
  *
  *   so_ruby_seek(walk, ruby, words)   so_ruby_seek_once, perhaps as a function of its own
  *

@@ -2,9 +2,9 @@
 /*
  * One step of the walk from a frame of V8: code that it made while the program runs, and its own code that lies in the
  * program's file without a table. Included by runtime.h, under its rules; who includes that defines before, beside the
- * others (abi.h has its limits, and what it is told of a process):
+ * others (runtime_abi.h has its limits, and what it is told of a process):
  *
- *   so_v8_share(walk, v8, words, function)   so_v8_share_once and so_v8_state_once, each perhaps as a function of its own
+ *   so_v8_share(walk, v8, words, function)   so_v8_share_once and so_v8_state_once, each perhaps a function of its own
  *   so_v8_state(walk, top)
  *
  * All of V8's frames are chained by frame pointers. Below the frame pointer stands a context, and below that the
@@ -134,8 +134,8 @@ SO_INLINE int so_v8_share_once(struct so_walk *walk, const struct so_v8 *v8, u64
 }
 
 /*
- * Whether a function's bytecodes are those of its frame: where a frame is looked at later, something else may have taken
- * the function's place.
+ * Whether a function's bytecodes are those of its frame: where a frame is looked at later, something else may have
+ * taken the function's place.
  */
 SO_INLINE int so_v8_has_bytecode(const struct so_v8 *v8, const u64 *words, u64 bytecode)
 {

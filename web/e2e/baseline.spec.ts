@@ -2,24 +2,30 @@
  * Which side A a comparison takes: covered time in which the selection ran, and nothing is said against a side
  * without samples.
  */
+import type { APIRequestContext } from "@playwright/test";
 import { course } from "./known.ts";
 import { at, busyOnly, colours, expect, hoverRoot, parameter, test, type Windows } from "./stack.ts";
+import { waitCovered } from "./windows.ts";
 
 const IDLE = { frames: [{ name: "main" }, { name: "wait" }], samples: 4 };
 const BUSY = { frames: [{ name: "main" }, { name: "walk" }], samples: 16 };
 const NOTHING = { frames: [{ name: "main" }], samples: 0 };
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
 
-/** Seconds that the agent watched, quiet ones and busy ones of the machine: a course has its own. */
-function watched({ before, after }: Windows) {
-  return { from: before.from, until: before.from + 18_000, isWhole: after.until >= before.from + 18_000 };
+/**
+ * Seconds that the agent watched, whatever the machine did: a course has its own. They lie behind the windows, in which
+ * other flows count samples at the same time.
+ */
+async function watched({ after }: Windows, request: APIRequestContext) {
+  const range = { from: after.until, until: after.until + 18_000 };
+  await waitCovered(request, range.until);
+  return range;
 }
 
 const time = (page: Parameters<typeof parameter>[0], name: string) => Number(parameter(page, name));
 
 test("where the cores changed most, a click compares as long before as after", async ({ page, windows, request }) => {
-  const range = watched(windows);
-  expect(range.isWhole).toBe(true);
+  const range = await watched(windows, request);
   const query = await course(request, "jump", range.from, [...times(8, IDLE), ...times(10, BUSY)]);
   await page.goto(at(range, query));
   const jump = page.getByTestId("largest-change");
@@ -44,7 +50,7 @@ test("where the cores changed most, a click compares as long before as after", a
 });
 
 test("a start is called so, and is not compared with the time before it", async ({ page, windows, request }) => {
-  const range = watched(windows);
+  const range = await watched(windows, request);
   const query = await course(request, "start", range.from, [...times(9, NOTHING), ...times(9, BUSY)]);
   await page.goto(at(range, query));
   await page.getByRole("button", { name: /^1 change point/ }).click();
@@ -63,7 +69,7 @@ test("a start is called so, and is not compared with the time before it", async 
 });
 
 test("side A begins where the selection did, and B is as long", async ({ page, windows, request }) => {
-  const range = watched(windows);
+  const range = await watched(windows, request);
   const seconds = [...times(3, NOTHING), ...times(5, IDLE), ...times(10, BUSY)];
   const query = await course(request, "young", range.from, seconds);
   await page.goto(at({ from: range.from + 8_000, until: range.from + 18_000 }, query));

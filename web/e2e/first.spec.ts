@@ -151,6 +151,27 @@ test("a click on a frame moves no frame, and leaves rows; a menu does not cover 
   }
 });
 
+for (const width of [1440, 1280])
+  test(`what a search finds moves no frame at ${width}`, async ({ page, request }) => {
+    await page.setViewportSize({ width, height: 900 });
+    const { query = "" } = await stored(request, "found", [
+      { frames: DEEP, samples: 30 },
+      { frames: [prog("level0"), { name: "level1", module: "/usr/lib/libother.so" }], samples: 10 },
+    ]);
+    await page.goto(at(WINDOW, { query, group: "service" }));
+    await drawn(page);
+    const before = await rowsOf(page);
+    await page.getByTestId("search").fill("level1");
+    const found = page.getByTestId("found");
+    // All of it can be read where there is no room for it.
+    await expect(found.locator(".found-text")).toHaveAttribute(
+      "title",
+      /^100 % · .* in \d+ frames so named, of any module/,
+    );
+    await expect(found.getByRole("button", { name: "Next match" })).toBeInViewport({ ratio: 1 });
+    expect(await rowsOf(page)).toEqual(before);
+  });
+
 test("the first screen takes few questions, and lists of several labels one more", async ({ page, windows }) => {
   const asked: string[] = [];
   page.on("request", (request) => {

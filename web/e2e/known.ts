@@ -2,9 +2,10 @@
 import type { APIRequestContext, Page } from "@playwright/test";
 import { type Frame, otlp } from "./otlp.ts";
 import { colours, expect, type Place, placeOf } from "./stack.ts";
+import { BEGUN } from "./windows.ts";
 
-/** When all of them were taken, and a window that they lie in. */
-export const TAKEN = Math.floor(Date.now() / 1000) * 1000 - 60_000;
+/** When all of them were taken, before the machine's own windows; and a window that they lie in. */
+export const TAKEN = Math.floor(BEGUN / 1000) * 1000 - 60_000;
 export const WINDOW = { from: TAKEN - 10_000, until: TAKEN + 10_000 };
 
 /** Stores stacks (root first) of a service that nothing else has, and gives its selector. */

@@ -1,4 +1,4 @@
-/** Languages are told apart: a colour and a word each, of what is in the picture; a frame says where its source stands. */
+/** Languages are told apart: a colour and a word each, of what is in the picture; a frame says where its source is. */
 import { stored, WINDOW } from "./known.ts";
 import { at, colours, expect, pixels, test } from "./stack.ts";
 
@@ -34,10 +34,36 @@ test("a legend of what is there, and language, file and line in the panel", asyn
     for (const word of words) await expect(panel).toContainText(word);
   }
 
+  // A row of the table finds its frame, and whose time it is the server finds by the language.
+  await page.goto(at(WINDOW, { query, tab: "functions", unit: "samples", group: "none" }));
+  const row = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row").filter({ hasText: "views.render" });
+  await expect(row).toContainText("shop");
+  await row.click();
+  await page.getByRole("tab", { name: "Spent by" }).click();
+  await expect(page.getByTestId("spent-of")).toContainText("All frames of shop.views.render");
+  await expect(page.getByTestId("spent").locator(".spent-row").first()).toHaveAttribute("title", /20 of 20/);
+
   // Fewer in the window are fewer in the legend.
   const other = await stored(request, "one-language", [{ frames: [...STACKS[3].frames], samples: 20 }]);
   await page.goto(at(WINDOW, { ...other, colour: "kind", more: "key", group: "none" }));
   await expect(legend).toHaveText(["native", "Ruby"]);
+});
+
+test("a file that is called as others are has its folder, and no line twice", async ({ page, request }) => {
+  const file = "/usr/lib/python3.11/json/__init__.py";
+  const frame = { name: "dumps", module: file, kind: "cpython", file, line: 231 } as const;
+  const { query = "" } = await stored(request, "folder", [
+    { frames: [MAIN, frame], samples: 10 },
+    { frames: [MAIN, { ...frame, module: "shop", name: "shop.pay", file: "shop/pay.py" }], samples: 5 },
+  ]);
+  await page.goto(at(WINDOW, { query, frame: "dumps", group: "none" }));
+  const where = page.getByTestId("frame-panel").getByRole("listitem");
+  await expect(page.getByTestId("frame-panel")).toContainText("Python json/__init__.py");
+  await expect(where.filter({ hasText: `${file}:231` })).toHaveCount(1);
+  await page.goto(at(WINDOW, { query, frame: "shop.pay", group: "none" }));
+  await expect(page.getByTestId("frame-panel")).toContainText("Python shop");
+  await expect(where.filter({ hasText: "shop/pay.py:231" })).toHaveCount(1);
+  await expect(where.filter({ hasText: /^shop$/ })).toHaveCount(0);
 });
 
 test("whose time is of the search where no frame is selected, and says so", async ({ page, request }) => {

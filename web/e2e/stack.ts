@@ -1,20 +1,8 @@
-/**
- * What all flows need: a page that reports every error, and a machine with something to see. A program that reads
- * random numbers starts after a quiet time, so that "before" and "after" are known by construction.
- */
-import { type ChildProcess, spawn } from "node:child_process";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type APIRequestContext, test as base, expect, type Locator, type Page } from "@playwright/test";
+/** What all flows need: a page that reports every error, and a machine with something to see. */
+import { test as base, expect, type Locator, type Page } from "@playwright/test";
+import { type Windows, windowsOfRun } from "./windows.ts";
 
-export interface Windows {
-  /** The name of the process that is busy in the second window: no other one on this machine has it. */
-  busy: string;
-  /** Without the busy process, and with it; Unix milliseconds. */
-  before: { from: number; until: number };
-  after: { from: number; until: number };
-}
+export type { Windows };
 
 /** In pixels of the page's view. */
 export interface Place {
@@ -24,65 +12,13 @@ export interface Place {
   height: number;
 }
 
-interface Series {
-  until: number;
-  times: number[];
-  covered: number[];
-  series: { value: string; samples: number; cores: (number | null)[] }[];
-}
-
-const QUIET_MS = 8_000;
-const BUSY_MS = 10_000;
-const PATIENCE_MS = 90_000;
 /** Longer than the page waits before it writes the address. */
 const RESTED_MS = 500;
 
-async function series(request: APIRequestContext, by: string): Promise<Series> {
-  const answer = await request.get(`/api/v1/series?from=now-5m&step=1s&limit=200&by=${by}`);
-  expect(answer.status(), await answer.text()).toBe(200);
-  return (await answer.json()) as Series;
-}
-
-/** The newest moment that an agent's batches cover, or 0. */
-async function coveredUntil(request: APIRequestContext): Promise<number> {
-  const { times, covered } = await series(request, "node");
-  const last = covered.findLastIndex((share) => share > 0.99);
-  return last < 0 ? 0 : (times[last] as number) + 1000;
-}
-
-/** Waits until the store holds everything up to the moment. */
-async function waitCovered(request: APIRequestContext, moment: number): Promise<void> {
-  await expect
-    .poll(() => coveredUntil(request), { timeout: PATIENCE_MS, intervals: [1000] })
-    .toBeGreaterThanOrEqual(moment);
-}
-
-export const test = base.extend<{ page: Page; allowErrors: RegExp[] }, { windows: Windows }>({
+export const test = base.extend<{ page: Page; allowErrors: RegExp[]; windows: Windows }>({
   allowErrors: [[], { option: true }],
-  windows: [
-    async ({ playwright }, use) => {
-      const request = await playwright.request.newContext({ baseURL: process.env.STAKEOUT_URL ?? "" });
-      const begin = Math.ceil(Date.now() / 1000) * 1000;
-      await waitCovered(request, begin + QUIET_MS);
-      const before = { from: begin, until: begin + QUIET_MS };
-      const folder = mkdtempSync(join(tmpdir(), "stakeout-e2e-"));
-      const busy = `reader-${process.pid}`;
-      copyFileSync("/bin/dd", join(folder, busy));
-      const load: ChildProcess = spawn(join(folder, busy), ["if=/dev/urandom", "of=/dev/null", "bs=64k"], {
-        stdio: "ignore",
-      });
-      try {
-        const started = Math.ceil(Date.now() / 1000) * 1000 + 1000;
-        await waitCovered(request, started + BUSY_MS);
-        await use({ busy, before, after: { from: started, until: started + BUSY_MS } });
-      } finally {
-        load.kill("SIGKILL");
-        rmSync(folder, { recursive: true });
-        await request.dispose();
-      }
-    },
-    { scope: "worker", timeout: 2 * PATIENCE_MS },
-  ],
+  // biome-ignore lint/correctness/noEmptyPattern: fixtures are known by what they take.
+  windows: ({}, use) => use(windowsOfRun()),
   // Every flow fails on an error in the console, on an exception, and on what the security policy forbids.
   page: async ({ page, allowErrors }, use) => {
     const errors: string[] = [];

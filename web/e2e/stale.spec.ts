@@ -1,4 +1,4 @@
-/** Between a change of what is asked and its answer, old figures are seen to be old, in all views, and nothing moves. */
+/** Between a change of what is asked and its answer, figures are seen to be old, in all views, and nothing moves. */
 import type { Page, Route } from "@playwright/test";
 import { kubeletJump } from "./incidents.ts";
 import { at, colours, comparison, expect, placeOf, test } from "./stack.ts";

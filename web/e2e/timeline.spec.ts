@@ -22,7 +22,7 @@ async function busyCpu(request: APIRequestContext, windows: Windows): Promise<nu
 test.describe("timeline", () => {
   test("a CPU is chosen by completion, and its samples are the server's", async ({ page, windows, request }) => {
     await page.goto(at(windows.after, { view: "timeline" }));
-    // Nobody chose one: the busiest CPU is opened, as a choice of the view that filters nothing and stands nowhere else.
+    // Nobody chose one: the busiest CPU is opened, as a choice of the view that filters nothing and is nowhere else.
     const times = { from: String(windows.after.from), until: String(windows.after.until) };
     const ranked = await request.get(`/api/v1/top?${new URLSearchParams({ by: "cpu", ...times })}`);
     // Samples of senders that know no CPU are in a row without a name, which has no timeline.

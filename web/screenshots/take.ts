@@ -1,10 +1,11 @@
 /**
- * The first screen of each view, and the states that a person meets: sheets of pictures to be looked at.
- * In: `STAKEOUT_URL`. Out: a sheet for each view and one for each state, in `sheets/` beside this file.
+ * The first screen of each view, the states that a person meets, and the scenes that `cargo xtask demo` plays: sheets
+ * of pictures to be looked at, and those of the README.
+ * In: `STAKEOUT_URL`. Out: a sheet for each view, state and scene, in `sheets/` beside this file; pictures beside it.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type Page, test } from "@playwright/test";
+import { type APIRequestContext, type Browser, expect, type Page, test } from "@playwright/test";
 import { fleet } from "../e2e/fleet.ts";
 
 const SHEETS = join(import.meta.dirname, "sheets");
@@ -122,4 +123,72 @@ for (const [state, { before, addresses, waits = false }] of Object.entries(STATE
           await page.close();
         }
     await sheet(browser, state, pictures);
+  });
+
+/** A scene's address over the last minute in which its service ran. */
+interface View {
+  about: string;
+  service: string;
+  more: Record<string, string>;
+  /** The README's, by size and theme: `1440 light`. */
+  kept?: Record<string, string>;
+}
+
+const MACHINES = '{service="jobs-machines"}';
+const PODS = '{service="jobs-pods"}';
+const SCENES: Record<string, readonly View[]> = {
+  shop: [
+    {
+      about: "user and system time apart, and what compresses",
+      service: "shop-archive",
+      more: { apart: "1", colour: "kind", match: "/deflate|longest_match|zlib/" },
+    },
+    {
+      about: "the search, and the frame of the shop's own code",
+      service: "shop-search",
+      more: { query: '{service=~"shop-.*|.kernel."}', apart: "1", colour: "kind", frame: "shop.Catalogue.cheapest" },
+      kept: { "1440 light": "shop-light.png" },
+    },
+  ],
+  jobs: [
+    { about: "both sides", service: "jobs-pods", more: { query: '{service=~"jobs-.*"}', colour: "kind" } },
+    {
+      about: "pods beside machines",
+      service: "jobs-pods",
+      more: { view: "compare", query: PODS, baseQuery: MACHINES },
+      kept: { "1440 dark": "jobs-dark.png" },
+    },
+  ],
+};
+
+/** The last minute of a service, without the second in which it ended. */
+async function windowOf(request: APIRequestContext, service: string): Promise<Record<string, string>> {
+  const query = `SELECT max(ts_ns) / 1000000 FROM samples WHERE service = '${service}'`;
+  const answer = await request.post("/api/v1/sql", { data: { query } });
+  const [[last]] = ((await answer.json()) as { rows: [[number | null]] }).rows;
+  expect(last, `${service} has not run: play its scene`).not.toBeNull();
+  const until = Number(last) - 1_000;
+  return { from: String(until - 59_000), until: String(until) };
+}
+
+for (const [scene, views] of Object.entries(SCENES))
+  test(`scene ${scene}`, async ({ browser, request }) => {
+    const pictures: Picture[] = [];
+    for (const { about, service, more, kept = {} } of views)
+      for (const theme of THEMES)
+        for (const [width, height] of [SIZES[0], SIZES[2]]) {
+          const { from = "", until = "" } = await windowOf(request, service);
+          const base = more.baseQuery === undefined ? {} : { baseFrom: from, baseUntil: until };
+          const page = await browser.newPage({ viewport: { width, height } });
+          const bytes = await picture(
+            page,
+            `/?${new URLSearchParams({ from, until, ...base, ...more, theme })}`,
+            false,
+          );
+          const name = kept[`${width} ${theme}`];
+          if (name !== undefined) await page.screenshot({ path: join(import.meta.dirname, name) });
+          pictures.push({ about: `${about}, ${width} x ${height}, ${theme}`, width, bytes });
+          await page.close();
+        }
+    await sheet(browser, `scene-${scene}`, pictures);
   });

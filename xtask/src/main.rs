@@ -48,7 +48,8 @@ struct Cli {
 enum Command {
     /// Build everything, start a server and an agent on this machine, print the page's URL, stop both on Ctrl-C.
     Up(up::Args),
-    /// Play the kubelet jump on this machine and print a link to the differential flamegraph of before and after.
+    /// Play an incident with real programs on this machine and print links to it: a walk that grows, a Java service
+    /// beside a file system that nobody uses, the same jobs on machines and in pods.
     Demo(demo::Args),
     /// Run every check that CI runs; the last line is `N passed, N failed`.
     Test(test::Args),

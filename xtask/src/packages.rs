@@ -83,6 +83,13 @@ const TEST: &[Need] = &[
     Need::program("mkfs.ext4", "makes a disk whose power is cut").named("e2fsprogs", "e2fsprogs"),
 ];
 
+const SCENES: &[Need] = &[
+    Need::program("javac", "compiles the scene's service").named("default-jdk-headless", "java-latest-openjdk-devel"),
+    Need::program("mvn", "gets the library that the service uses").named("maven", "maven"),
+    Need::program("python3", "runs the service's clients and the job system"),
+    Need::program("mkfs.btrfs", "makes a file system that compresses").named("btrfs-progs", "btrfs-progs"),
+];
+
 const KERNELS: &[Need] = &[
     Need::program("qemu-system-x86_64", "boots the kernels that the agent is tested on")
         .named("qemu-system-x86", "qemu-system-x86-core"),
@@ -100,12 +107,22 @@ pub(crate) fn ensure_test() -> Result<()> {
     ensure(TEST)
 }
 
+/// What the demo's scenes in other languages need.
+pub(crate) fn ensure_scenes() -> Result<()> {
+    ensure(SCENES)
+}
+
 /// What booting other kernels needs, beside apt.
 pub(crate) fn ensure_kernels() -> Result<()> {
     ensure(KERNELS)?;
+    ensure_debs()
+}
+
+/// What unpacking Debian's packages needs.
+pub(crate) fn ensure_debs() -> Result<()> {
     ensure!(
         repo::find_program("apt-get").is_some() && repo::find_program("dpkg-deb").is_some(),
-        "the kernels are Debian's, and this system has no apt to get them"
+        "the packages are Debian's, and this system has no apt to get them"
     );
     Ok(())
 }

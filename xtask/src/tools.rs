@@ -43,6 +43,14 @@ pub(crate) const INFERNO_FLAMEGRAPH: Tool = Tool {
     ],
 };
 
+/// How a tool is built, whatever its own manifest says.
+const QUICKLY: [(&str, &str); 4] = [
+    ("OPT_LEVEL", "0"),
+    ("LTO", "off"),
+    ("CODEGEN_UNITS", "256"),
+    ("DEBUG", "none"),
+];
+
 impl Tool {
     /// The program: from the cache folder or the search path, whichever has this very version, or built now. Where
     /// it cannot be built, as without a network, another version stands in and is told.
@@ -96,6 +104,10 @@ impl Tool {
         cargo
             .arg(format!("{}@{}", self.package, self.version))
             .args(self.install);
+        // Each runs for seconds, and most of its build would be to optimise it.
+        for (setting, value) in QUICKLY {
+            cargo.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+        }
         run::run(cargo.env("CARGO_TARGET_DIR", root.join("build")))?;
         // The program is all that is needed; what it was built from is ten times as large.
         std::fs::remove_dir_all(root.join("build")).ok();

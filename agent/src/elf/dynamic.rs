@@ -26,13 +26,16 @@ impl Window {
     ) -> Option<&[u8]> {
         const WINDOW_BYTES: u64 = 1 << 14;
         let is_there = |window: &Self| {
-            let first = from.checked_sub(window.begin).and_then(|first| usize::try_from(first).ok())?;
+            let first = from
+                .checked_sub(window.begin)
+                .and_then(|first| usize::try_from(first).ok())?;
             let end = first.checked_add(count)?;
             (end <= window.bytes.len()).then_some(first..end)
         };
         if is_there(self).is_none() {
             self.begin = from;
-            self.bytes.resize(usize::try_from(WINDOW_BYTES.min(left)).ok()?.max(count), 0);
+            self.bytes
+                .resize(usize::try_from(WINDOW_BYTES.min(left)).ok()?.max(count), 0);
             if image.read_offset(from, &mut self.bytes).is_none() {
                 self.bytes.clear();
                 return None;

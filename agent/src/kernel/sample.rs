@@ -42,11 +42,11 @@ pub enum RuntimeWord {
     /// A function of PHP; the detail is the instruction's number, all ones where there is none, above these 20 bits one
     /// that says whether the program began with it, and above that a hash of what it is called.
     Php(u64),
-    /// A frame of V8: a place in 47 bits, above that 10 bits of a hash, and above that what the place is: 0 the offset of
-    /// a bytecode, 1 an address in code that V8 made, 2 such an address of a frame that says what it is, 3 the same as 1,
-    /// looked at later. The detail is
-    /// the address of what the function shares with others of the same text, without its lowest three bits, or what the
-    /// frame says, and above these 44 bits 16 bits more of the hash of what stays the same.
+    /// A frame of V8: a place in 47 bits, above that 10 bits of a hash, and above that what the place is: 0 the offset
+    /// of a bytecode, 1 an address in code that V8 made, 2 such an address of a frame that says what it is, 3 the same
+    /// as 1, looked at later. The detail is the address of what the function shares with others of the same text,
+    /// without its lowest three bits, or what the frame says, and above these 44 bits 16 bits more of the hash of what
+    /// stays the same.
     V8(u64),
 }
 

@@ -240,7 +240,8 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         }
         let text =
             "1000-2000 rw-s 0 00:01 77  /dev/zero (deleted)\n2000-3000 rwxp 0 00:00 0 \n3000-4000 r--s 0 fe:00 9 /a\n";
-        assert_eq!(shared_unnamed(text), [0x1000..0x2000]);
+        let shared = 0x1000..0x2000;
+        assert_eq!(shared_unnamed(text), [shared]);
         let memory_file = parse_maps("1000-2000 r-xs 00000000 00:01 77   /memfd:code (deleted)", 1);
         assert!(matches!(&memory_file[0].backing, Backing::File { path, .. } if path == "/memfd:code"));
         assert!(memory_file[0].backing.may_be_made(), "but a library may lie in one");

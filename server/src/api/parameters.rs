@@ -14,7 +14,7 @@ use crate::query::time::Window;
 use crate::query::time::parse_duration;
 #[cfg(any(test, fuzzing))]
 use crate::query::{self, MAX_STEPS, Steps};
-use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, View};
+use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, RuntimeFrames, View};
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -135,6 +135,7 @@ impl Parameters {
             window,
             except: self.except(["except_from", "except_until"], window)?,
             unit: None,
+            runtime_frames: self.runtime_frames()?,
         })
     }
 
@@ -182,6 +183,7 @@ impl Parameters {
             window,
             except: self.except(["base_except_from", "base_except_until"], window)?,
             unit: None,
+            runtime_frames: self.runtime_frames()?,
         }))
     }
 
@@ -192,6 +194,16 @@ impl Parameters {
         } else {
             Err(self.bad("type", profile_type::ALLOWED.to_owned()))
         }
+    }
+
+    /// What becomes of runtimes' own frames; a question that tells none can't say.
+    fn runtime_frames(&self) -> Result<RuntimeFrames, QueryError> {
+        let is_shown = self.get("runtime_frames").is_some() && self.word("runtime_frames")? == "show";
+        Ok(if is_shown {
+            RuntimeFrames::Show
+        } else {
+            RuntimeFrames::Fold
+        })
     }
 
     /// In which unit the values of a type are wanted that has several.
@@ -251,7 +263,7 @@ impl Parameters {
             let fault = |why| self.bad(name, format!("{shape}, and this is not: {why}"));
             self.get(name).map(|text| of(text).map_err(fault)).transpose()
         };
-        let shape = "KIND,MODULE,FUNCTION such as native,kubelet,main.main";
+        let shape = "KIND,MODULE,FUNCTION such as native,kubelet,main.main, or a LANGUAGE such as cpython for KIND";
         let path = format!("frames KIND,MODULE,FUNCTION from the root on, at most {MOST_PATH}, with `;` between");
         Ok(match self.regex("match")? {
             Some(pattern) => Some(FrameMatch::Pattern(pattern)),

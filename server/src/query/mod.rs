@@ -18,7 +18,7 @@ mod views;
 #[cfg(any(test, fuzzing))]
 pub(crate) use sql::shape::fuzz_sql;
 
-pub use ask::question::Question;
+pub use ask::question::{Question, RuntimeFrames};
 pub use ask::unit::Unit;
 pub use ask::{selector, time};
 pub use count::observed_time::ObservedTime;

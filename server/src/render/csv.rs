@@ -11,7 +11,7 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
     let functions = matches!(top.by, By::Function);
     let mut header = vec!["name"];
     if functions {
-        header.extend(["module", "kind"]);
+        header.extend(["module", "kind", "language"]);
     }
     header.extend(["self", "total", "self_share", "total_share"]);
     let rate = top.whole.counted.rate_name();
@@ -49,11 +49,10 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
     let share = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
     let mut fields = vec![quoted(&row.name)];
     if functions {
-        let (module, kind) = row
-            .frame
-            .as_ref()
-            .map_or(("", ""), |(module, kind)| (module, kind.name()));
-        fields.extend([quoted(module), kind.to_owned()]);
+        let frame = row.frame.as_ref();
+        fields.extend(frame.map_or_else(Default::default, |(module, kind)| {
+            [quoted(module), kind.class().to_owned(), kind.language().to_owned()]
+        }));
     }
     let whole = &top.whole;
     fields.extend([row.own.to_string(), row.total.to_string()]);

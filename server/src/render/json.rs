@@ -100,8 +100,13 @@ fn columns(tree: &Tree, trimmed: &Trimmed, totals: &[u64], own: &[u64]) -> (Colu
     (columns, strings.texts)
 }
 
+/// What of each kind is told, by its number.
 fn kinds() -> [&'static str; Kind::ALL.len()] {
-    Kind::ALL.map(Kind::name)
+    Kind::ALL.map(Kind::class)
+}
+
+fn languages() -> [&'static str; Kind::ALL.len()] {
+    Kind::ALL.map(Kind::language)
 }
 
 fn exposure(exposure: &ObservedTime) -> Value {
@@ -180,6 +185,7 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
         head: Value,
         strings: Vec<Arc<str>>,
         kinds: [&'static str; Kind::ALL.len()],
+        languages: [&'static str; Kind::ALL.len()],
         nodes: Columns,
     }
     let least = min_share * graph.summary.samples as f64;
@@ -195,6 +201,7 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
         head,
         strings,
         kinds: kinds(),
+        languages: languages(),
         nodes,
     };
     write(to, &answer)
@@ -224,6 +231,7 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
         head: Value,
         strings: Vec<Arc<str>>,
         kinds: [&'static str; Kind::ALL.len()],
+        languages: [&'static str; Kind::ALL.len()],
         states: [&'static str; 5],
         nodes: Nodes,
     }
@@ -299,6 +307,7 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
         head,
         strings,
         kinds: kinds(),
+        languages: languages(),
         states: State::ALL.map(State::name),
         nodes,
     };
@@ -345,6 +354,7 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         head: Value,
         strings: Vec<Arc<str>>,
         kinds: [&'static str; Kind::ALL.len()],
+        languages: [&'static str; Kind::ALL.len()],
         nodes: Columns,
         samples: Samples<'a>,
     }
@@ -404,6 +414,7 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         }),
         strings,
         kinds: kinds(),
+        languages: languages(),
         nodes,
         samples,
     };
@@ -432,7 +443,8 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
             });
             if let Some((module, kind)) = &row.frame {
                 value["module"] = json!(module);
-                value["kind"] = json!(kind.name());
+                value["kind"] = json!(kind.class());
+                value["language"] = json!(kind.language());
             }
             if let Some(shares) = row.shares {
                 value["user_share"] = json!(shares.user);

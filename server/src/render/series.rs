@@ -93,7 +93,8 @@ pub fn found(word: &str, found: &Found, to: &mut Writer) -> Result<(), RenderErr
         let mut value = json!({"label": hit.label, "value": hit.value, "rank": hit.rank.name()});
         if let Some((module, kind)) = &hit.frame {
             value["module"] = json!(module);
-            value["kind"] = json!(kind.name());
+            value["kind"] = json!(kind.class());
+            value["language"] = json!(kind.language());
         }
         value
     };

@@ -91,6 +91,8 @@ export interface FlamegraphAnswer {
   match: MatchSummary | null;
   strings: string[];
   kinds: string[];
+  /** Beside `kinds`; empty where a kind is of no language. */
+  languages: string[];
   nodes: TreeColumns;
 }
 
@@ -145,6 +147,7 @@ export interface DiffAnswer {
   false_discovery_rate: number;
   strings: string[];
   kinds: string[];
+  languages: string[];
   states: string[];
   nodes: DiffColumns;
 }
@@ -153,6 +156,8 @@ export interface TopRow {
   name: string;
   module?: string;
   kind?: string;
+  /** Of functions; empty where their kind is of no language. */
+  language?: string;
   self: number;
   total: number;
   self_share: number;
@@ -338,6 +343,7 @@ export interface TimelineAnswer {
   complete: boolean;
   strings: string[];
   kinds: string[];
+  languages: string[];
   nodes: TreeColumns;
   samples: TimelineSamples;
 }

@@ -12,7 +12,11 @@ export interface Frame {
   calls?: Frame[];
 }
 
-const KIND_NAMES = ["root", "kernel", "native", "interpreted", "jit", "unknown", "trimmed", "label"];
+const KINDS = ["root", "kernel", "native", "interpreted", "jit", "unknown", "trimmed", "label"];
+const LANGUAGES = ["jvm", "cpython", "v8js"];
+/** As the server does: kinds, then languages, each of which is `interpreted`. */
+const KIND_NAMES = [...KINDS, ...LANGUAGES.map(() => "interpreted")];
+const LANGUAGE_NAMES = [...KINDS.map(() => ""), ...LANGUAGES];
 
 /** Three thousand frames in a row, most of them slivers; the same ones each time. */
 export function unevenTree(seed = 7) {
@@ -40,7 +44,7 @@ export function answerOf(calls: Frame[]): FlamegraphAnswer {
     const i = nodes.parent.push(parent) - 1;
     nodes.name.push(id(frame.name));
     nodes.module.push(id(frame.module ?? ""));
-    nodes.kind.push(KIND_NAMES.indexOf(frame.kind ?? "native"));
+    nodes.kind.push([...KINDS, ...LANGUAGES].indexOf(frame.kind ?? "native"));
     nodes.inlined.push(0);
     nodes.self.push(frame.self ?? 0);
     nodes.total.push(0);
@@ -65,6 +69,7 @@ export function answerOf(calls: Frame[]): FlamegraphAnswer {
     match: null,
     strings,
     kinds: KIND_NAMES,
+    languages: LANGUAGE_NAMES,
     nodes,
   };
 }
@@ -109,6 +114,7 @@ export function diffOf(calls: Frame[], measure: "total" | "self" = "total"): Dif
     false_discovery_rate: 0.05,
     strings: after.strings,
     kinds: after.kinds,
+    languages: after.languages,
     states: ["same", "grew", "shrank", "new", "gone"],
     nodes: {
       ...after.nodes,

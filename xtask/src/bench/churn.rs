@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::agent::this_node;
-use super::crowd::Crowd;
+use super::crowd::{Churning, Crowd};
 use super::median;
 use super::report::Figures;
+use super::short_lives::ShortLives;
 use crate::artifacts::{self, Profile};
 use crate::e2e::check_agent;
 use crate::packages;
@@ -29,11 +30,16 @@ pub(crate) struct Args {
     /// Different executables among them
     #[arg(long, default_value_t = 300, value_name = "N")]
     executables: usize,
+    /// Instead of these, 300 short processes a minute of Python and Node.js beside five Java machines
+    #[arg(long)]
+    runtimes: bool,
 }
 
 const MIB: f64 = 1_048_576.0;
 /// The agent's default for `--memory-limit`.
 const LIMIT_BYTES: u64 = 64 << 20;
+/// The same for `--cpu-limit`.
+const CPU_LIMIT_PERCENT: f64 = 1.0;
 /// Files that the agent may hold open, and what it needs beside them.
 const MOST_DESCRIPTORS: usize = 4096 + 256;
 /// A last quarter that is larger by more than this than the one before it is growth.
@@ -51,6 +57,11 @@ struct Reading {
     peak: u64,
     maps: u64,
     descriptors: usize,
+}
+
+/// CPU time that there was.
+fn machine_seconds(args: &Args) -> f64 {
+    args.seconds as f64 * thread::available_parallelism().map_or(1, usize::from) as f64
 }
 
 /// Reads all of it, and begins a new peak.
@@ -84,16 +95,24 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         listen: "127.0.0.1:0".to_owned(),
         frequency_hz: 20,
     };
-    let mut crowd = Crowd::new(dir.path(), args.executables, args.processes)?;
+    let (mut crowd, what): (Box<dyn Churning>, String) = if args.runtimes {
+        let lives = ShortLives::new(dir.path())?;
+        let what = format!("for {} s {}", args.seconds, lives.titles());
+        (Box::new(lives), what)
+    } else {
+        let crowd = Crowd::new(dir.path(), args.executables, args.processes)?;
+        let what = format!(
+            "{} processes of {} executables for {} s, and one after the other: {}",
+            args.processes,
+            args.executables,
+            args.seconds,
+            crowd.large_names()
+        );
+        (Box::new(crowd), what)
+    };
     let mut stack = Stack::start(&options, &stop)?;
-    figures.print_note(format!(
-        "{} processes of {} executables for {} s, and one after the other: {}",
-        args.processes,
-        args.executables,
-        args.seconds,
-        crowd.large_names()
-    ));
-    let readings = watch(args, &mut stack, &mut crowd, &stop)?;
+    figures.print_note(what);
+    let readings = watch(args, &mut stack, &mut *crowd, &stop)?;
     ensure!(
         stack
             .agent
@@ -111,12 +130,14 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         node["limits"], node["frequency_hz"]
     ));
     stack.server.stop(Duration::from_secs(20));
-    judge(&readings, accounting, figures);
+    let seconds = |key: &str| node[key].as_f64().unwrap_or(f64::NAN);
+    let used = (seconds("cpu_seconds") + seconds("bpf_seconds")) / machine_seconds(args) * 100.0;
+    judge(&readings, accounting, used, args, figures);
     Ok(())
 }
 
 /// Keeps the crowd alive and reads the agent each second; prints a line a minute.
-fn watch(args: &Args, stack: &mut Stack, crowd: &mut Crowd, stop: &Stop) -> Result<Vec<Reading>> {
+fn watch(args: &Args, stack: &mut Stack, crowd: &mut dyn Churning, stop: &Stop) -> Result<Vec<Reading>> {
     println!(
         "{:>5} {:>8} {:>9} {:>9} {:>8} {:>8} {:>9} {:>6} {:>6} {:>8} {:>8}",
         "s", "RSS MiB", "peak MiB", "maps MiB", "sum", "peak sum", "% limit", "fds", "alive", "started", "CPU s"
@@ -137,22 +158,22 @@ fn watch(args: &Args, stack: &mut Stack, crowd: &mut Crowd, stop: &Stop) -> Resu
             print_line(
                 &readings[printed..],
                 crowd,
-                crowd.started - started_before,
+                crowd.started() - started_before,
                 cpu - cpu_before,
             );
-            (printed, cpu_before, started_before) = (readings.len(), cpu, crowd.started);
+            (printed, cpu_before, started_before) = (readings.len(), cpu, crowd.started());
             next_line += Duration::from_secs(60);
         }
     }
     if printed < readings.len() {
         let cpu = cpu_seconds(stack.agent.pid())? - cpu_before;
-        print_line(&readings[printed..], crowd, crowd.started - started_before, cpu);
+        print_line(&readings[printed..], crowd, crowd.started() - started_before, cpu);
     }
     Ok(readings)
 }
 
 /// The highest figures of some seconds.
-fn print_line(readings: &[Reading], crowd: &Crowd, started: u64, cpu: f64) {
+fn print_line(readings: &[Reading], crowd: &dyn Churning, started: u64, cpu: f64) {
     let most = |what: fn(&Reading) -> u64| readings.iter().map(what).max().unwrap_or(0) as f64 / MIB;
     let sum = most(|reading| reading.peak + reading.maps);
     println!(
@@ -170,7 +191,7 @@ fn print_line(readings: &[Reading], crowd: &Crowd, started: u64, cpu: f64) {
 }
 
 /// Says of each limit whether it was kept.
-fn judge(readings: &[Reading], accounting: Result<()>, figures: &mut Figures) {
+fn judge(readings: &[Reading], accounting: Result<()>, used: f64, args: &Args, figures: &mut Figures) {
     let most = |what: fn(&Reading) -> u64| readings.iter().map(what).max().unwrap_or(u64::MAX);
     let quarter = readings.len() / 4;
     let (third, last) = (&readings[2 * quarter..3 * quarter], &readings[3 * quarter..]);
@@ -205,6 +226,13 @@ fn judge(readings: &[Reading], accounting: Result<()>, figures: &mut Figures) {
             GROWTH_DESCRIPTORS,
         ),
         (
+            "CPU time of agent and BPF",
+            "% of the machine",
+            used,
+            // A minute's allowance may have piled up.
+            CPU_LIMIT_PERCENT * (1.0 + 60.0 / args.seconds as f64),
+        ),
+        (
             "whether taken - lost differs from stored",
             "",
             f64::from(u8::from(unaccounted.is_some())),
@@ -212,7 +240,7 @@ fn judge(readings: &[Reading], accounting: Result<()>, figures: &mut Figures) {
         ),
     ] {
         let word = if value <= limit { "pass" } else { "FAIL" };
-        println!("{word} {name}: {value:.1} {unit} of {limit:.1}");
+        println!("{word} {name}: {value:.2} {unit} of {limit:.2}");
         figures.add(name, unit, value).at_most(limit);
     }
     if let Some(error) = unaccounted {

@@ -14,6 +14,18 @@ use nix::unistd::Pid;
 
 use crate::{repo, run};
 
+/// What comes and goes while the agent is watched.
+pub(super) trait Churning {
+    /// Takes leave of what has ended, and starts what is due.
+    fn turn_over(&mut self) -> Result<()>;
+
+    /// Those that live.
+    fn alive(&self) -> usize;
+
+    /// All that were started so far.
+    fn started(&self) -> u64;
+}
+
 /// Works for as many milliseconds as the first argument says, in functions of its own, and sleeps for as many as the
 /// second.
 const PROGRAM: &str = r#"
@@ -66,10 +78,9 @@ pub(super) struct Crowd {
     large: Vec<Large>,
     running_large: Option<(Child, Instant)>,
     next_large: Instant,
-    /// All that were started so far, large ones included.
-    pub(super) started: u64,
+    started: u64,
     /// Large ones of them.
-    pub(super) started_large: usize,
+    started_large: usize,
 }
 
 impl Crowd {
@@ -97,33 +108,6 @@ impl Crowd {
         names.join(", ")
     }
 
-    /// Small processes that live.
-    pub(super) fn alive(&self) -> usize {
-        self.alive.len()
-    }
-
-    /// Takes leave of those that have ended and starts as many anew, at most a tenth of all at once.
-    pub(super) fn turn_over(&mut self) -> Result<()> {
-        let mut kept = VecDeque::with_capacity(self.alive.len());
-        for mut child in self.alive.drain(..) {
-            match child.try_wait()? {
-                None => kept.push_back(child),
-                Some(status) => ensure!(status.success(), "a process of the crowd ended with {status}"),
-            }
-        }
-        self.alive = kept;
-        for _ in 0..(self.processes - self.alive.len()).min(self.processes.div_ceil(10)) {
-            let copy = &self.copies[self.started as usize % self.copies.len()];
-            // Spread without a generator of numbers: a step that has no factor in common with the range.
-            let sleep_ms = SLEEP_MS / 2 + (self.started as u32).wrapping_mul(7919) % SLEEP_MS;
-            let mut command = Command::new(copy);
-            command.args([WORK_MS.to_string(), sleep_ms.to_string()]);
-            self.alive.push_back(spawn(&mut command)?);
-            self.started += 1;
-        }
-        self.change_large()
-    }
-
     /// One large program at a time, each for a few seconds, then the next.
     fn change_large(&mut self) -> Result<()> {
         let now = Instant::now();
@@ -145,6 +129,39 @@ impl Crowd {
     }
 }
 
+impl Churning for Crowd {
+    /// As many anew as have ended, at most a tenth of all at once.
+    fn turn_over(&mut self) -> Result<()> {
+        let mut kept = VecDeque::with_capacity(self.alive.len());
+        for mut child in self.alive.drain(..) {
+            match child.try_wait()? {
+                None => kept.push_back(child),
+                Some(status) => ensure!(status.success(), "a process of the crowd ended with {status}"),
+            }
+        }
+        self.alive = kept;
+        for _ in 0..(self.processes - self.alive.len()).min(self.processes.div_ceil(10)) {
+            let copy = &self.copies[self.started as usize % self.copies.len()];
+            // Spread without a generator of numbers: a step that has no factor in common with the range.
+            let sleep_ms = SLEEP_MS / 2 + (self.started as u32).wrapping_mul(7919) % SLEEP_MS;
+            let mut command = Command::new(copy);
+            command.args([WORK_MS.to_string(), sleep_ms.to_string()]);
+            self.alive.push_back(spawn(&mut command)?);
+            self.started += 1;
+        }
+        self.change_large()
+    }
+
+    /// Small ones alone.
+    fn alive(&self) -> usize {
+        self.alive.len()
+    }
+
+    fn started(&self) -> u64 {
+        self.started
+    }
+}
+
 impl Drop for Crowd {
     fn drop(&mut self) {
         let large = self.running_large.iter_mut().map(|(child, _)| child);
@@ -153,7 +170,7 @@ impl Drop for Crowd {
 }
 
 /// In a group of its own: what a shell has started ends with it.
-fn spawn(command: &mut Command) -> Result<Child> {
+pub(super) fn spawn(command: &mut Command) -> Result<Child> {
     let name = run::line(command);
     let quiet = command
         .stdin(Stdio::null())
@@ -163,7 +180,8 @@ fn spawn(command: &mut Command) -> Result<Child> {
     quiet.spawn().with_context(|| format!("can't start {name}"))
 }
 
-fn end(child: &mut Child) {
+/// With all that it has started.
+pub(super) fn end(child: &mut Child) {
     if let Ok(group) = i32::try_from(child.id()) {
         // It may have ended by itself.
         let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);

@@ -125,6 +125,8 @@ pub(crate) fn run_chosen(binaries: &Binaries, faults: Option<Faults>, chosen: im
 /// The agent's rate below the page's tests: their own samples stand for multiples of its period, `PERIOD_NS` of
 /// `web/e2e/otlp.ts`.
 const BROWSED_HZ: u32 = 100;
+/// What the page's tests send is acknowledged with its commit, and each of them waits for that.
+const BROWSED_SERVER: [&str; 2] = ["--commit-interval", "200ms"];
 
 /// Runs something on a server and an agent that have samples, and stops both in order afterwards.
 pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -> Result<T>) -> Result<T> {
@@ -135,7 +137,7 @@ pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -
         stop: &stop,
         faults: None,
     };
-    let mut stack = Stack::start(&scene.options(dir.path(), BROWSED_HZ), &stop)?;
+    let mut stack = Stack::start_with(&scene.options(dir.path(), BROWSED_HZ), &BROWSED_SERVER, &stop)?;
     stack.wait_samples(Duration::from_secs(60), &stop)?;
     let outcome = work(&mut stack);
     stack.stop()?;

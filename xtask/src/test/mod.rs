@@ -96,6 +96,9 @@ const fn step(name: &'static str, when: When, needs_programs: bool, run: Run) ->
     }
 }
 
+/// Part of what it needs is made while other steps run.
+const INSTALL: &str = "install";
+
 /// In order: cheap first, then what needs the built binaries.
 const STEPS: &[Step] = &[
     step("format", When::Always, false, format),
@@ -112,7 +115,7 @@ const STEPS: &[Step] = &[
     step("shell", When::UnlessQuick, true, shell),
     step("end-to-end", When::UnlessQuick, true, end_to_end),
     step("browser", When::UnlessQuick, true, browser),
-    step("install", When::UnlessQuick, true, install),
+    step(INSTALL, When::UnlessQuick, true, install),
     step("fuzz", When::UnlessQuick, false, fuzzed),
     step("kernels", When::Named, true, on_kernels),
 ];
@@ -145,6 +148,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if chosen.iter().any(|(step, _)| step.needs_programs) {
         packages::ensure_test()?;
+    }
+    if chosen.iter().any(|(step, _)| step.name == INSTALL) {
+        check_install::make_debian_meanwhile();
     }
     run_steps(chosen)
 }

@@ -118,7 +118,7 @@ const PARTS: &[Part] = &[
     // The tools.
     part("xtask/src/e2e/", &[".rs"], &[RUST, XTASK, &[Step("end-to-end")]]),
     part("xtask/src/e2e/", &[], &[&[Step("end-to-end")]]),
-    part("xtask/src/check_install.rs", &[], &[RUST, XTASK, &[Step("install")]]),
+    part("xtask/src/check_install/", &[], &[RUST, XTASK, &[Step("install")]]),
     part("xtask/src/fuzz/", &[".rs"], &[RUST, XTASK, &[Step("fuzz")]]),
     part("xtask/src/", &[".rs"], &[RUST, XTASK]),
     part("xtask/src/bench/", &[], &[]),
@@ -129,6 +129,8 @@ const PARTS: &[Part] = &[
         &[RUST, &[Unit("xtask/load"), Step("end-to-end")]],
     ),
     part("xtask/examples/", &[".rs"], &[RUST, &[Step("end-to-end")]]),
+    // The demo alone runs them.
+    part("xtask/examples/", &[".java", ".py"], &[]),
 ];
 
 impl Part {

@@ -82,8 +82,7 @@ fn read_programs(messages: &str, root: &str) -> Vec<Program> {
 /// library without another choice of features: agent and server come together.
 pub(super) fn unit_targets(folder: &str) -> &'static [&'static str] {
     match folder {
-        "agent" => &["--lib", "--bin", "stakeout-agent"],
-        "server" => &["--lib", "--bin", "stakeout-server"],
+        "agent" | "server" => &["--lib"],
         "xtask" => &["--bin", "xtask"],
         "xtask/load" => &["--bin", "stakeout-load"],
         _ => &["--lib", "--bins"],

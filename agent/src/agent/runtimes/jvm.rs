@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::KnownFiles;
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, Library};
+use super::library::{KnownFile, KnownFiles, Library};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_jvm, so_runtime};
@@ -45,7 +44,7 @@ const SYMBOLS: [&str; 24] = [
     "gHotSpotVMLongConstantEntryArrayStride",
 ];
 
-/// `SO_RUNTIME_JVM` of bpf/abi.h.
+/// `SO_RUNTIME_JVM` of bpf/runtime_abi.h.
 const KIND: u32 = 1;
 
 pub(super) struct HotSpot;
@@ -125,6 +124,10 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
     if walked.frame_words.width != 4 {
         return Err(lacks("sizes of frames are of another form"));
     }
+    // It is read with the symbol's first word.
+    if walked.symbol_length.width != 2 || walked.symbol_length.offset > 6 || walked.symbol_body > 64 {
+        return Err(lacks("names are of another form"));
+    }
     Ok(so_jvm {
         interpreter_begin: walked.interpreter_begin,
         interpreter_bytes: walked.interpreter_end.saturating_sub(walked.interpreter_begin),
@@ -146,6 +149,11 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
         const_method: walked.const_method,
         const_method_bytes: walked.const_method_bytes,
         code_size: walked.code_bytes.offset,
+        pool: walked.class_name[0],
+        pool_holder: walked.class_name[1],
+        class_name: walked.class_name[2],
+        symbol_length: walked.symbol_length.offset as u8,
+        symbol_body: walked.symbol_body as u8,
         slot_method: i32::from(walked.frame.method / 8),
         slot_bcp: i32::from(walked.frame.bcp / 8),
         slot_sender_sp: i32::from(walked.frame.sender_sp / 8),
@@ -184,6 +192,10 @@ fn interpreted(jvm: &Jvm, memory: &ProcessMemory, method: u64, detail: u64) -> R
         .ok()
         .filter(|bci| u64::from(*bci) != NO_BYTECODE);
     let frames = jvm.interpreted(memory, method, bci.unwrap_or(0))?;
+    // What was read meanwhile may be another one's.
+    if jvm.print_of(memory, method)? != detail >> 16 {
+        return Err(Nameless::Replaced);
+    }
     let line = |frame: JavaFrame| JavaFrame {
         line: if bci.is_some() { frame.line } else { 0 },
         ..frame

@@ -4,8 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::KnownFiles;
-use super::library::{KnownFile, Library};
+use super::library::{KnownFile, KnownFiles, Library};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, ProgramKey};
 use crate::kernel::so_runtime;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::elf::{Image, Segment, code_address, dynamic_symbols};
-use crate::frames::ProgramKey;
+use crate::frames::{ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::process::{Module, Table};
 use crate::unwind;
@@ -54,6 +54,9 @@ pub(super) struct KnownFile {
     /// The last function whose calls were looked for, and where they are.
     calls: Mutex<Option<(u64, Vec<u64>)>>,
 }
+
+/// Files that have a runtime in them, or may have had.
+pub(super) type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
 
 /// Calls of a function that are told apart.
 const MAX_CALLS: usize = 64;

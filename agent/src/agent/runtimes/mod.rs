@@ -16,25 +16,19 @@ mod v8;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::frames::{Frame, FrameKind, Frames, ProgramKey, SourceId};
+use crate::frames::{Frame, FrameKind, Frames, ProgramKey};
 use crate::hash::FastMap;
 use crate::kernel::{RuntimeWord, so_runtime};
 use crate::process::Table;
 use crate::runtime::ProcessMemory;
 use crate::sys::guarded_for;
 use language::{Language, Reader};
-use library::KnownFile;
+use library::{KnownFile, KnownFiles};
 use place::Nameless;
 pub(super) use place::RuntimePlace;
 
 /// All that are known, each at the place that [`language_of`] says.
-static LANGUAGES: [&dyn Language; COUNT] = [
-    &jvm::HotSpot,
-    &python::CPython,
-    &php::Zend,
-    &ruby::CRuby,
-    &v8::Engine,
-];
+static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend, &ruby::CRuby, &v8::Engine];
 const COUNT: usize = 5;
 
 /// Whose frame it is.
@@ -120,9 +114,6 @@ impl Program {
         self.of_languages.iter().flatten().filter_map(State::next_ns).min()
     }
 }
-
-/// Files that have a runtime in them, or may have had.
-type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
 
 /// The runtimes of all programs, and names of their frames.
 #[derive(Debug, Default)]

@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::KnownFiles;
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, Library};
+use super::library::{KnownFile, KnownFiles, Library};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_php, so_runtime};
@@ -20,7 +19,7 @@ const LOOP: &str = "execute_ex";
 /// An extension that programs map which have the interpreter in themselves, whatever they are called.
 const EXTENSION: &str = "opcache.so";
 
-/// `SO_RUNTIME_PHP` of bpf/abi.h.
+/// `SO_RUNTIME_PHP` of bpf/runtime_abi.h.
 const KIND: u32 = 16;
 
 pub(super) struct Zend;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::KnownFiles;
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, Library};
+use super::library::{KnownFile, KnownFiles, Library};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
@@ -22,7 +21,7 @@ const EXTENSION: &str = ".cpython-";
 const NO_ENTRY: u16 = 0xffff;
 const INSTRUCTION_BITS: u32 = 20;
 
-/// `SO_RUNTIME_CPYTHON` of bpf/abi.h.
+/// `SO_RUNTIME_CPYTHON` of bpf/runtime_abi.h.
 const KIND: u32 = 2;
 
 pub(super) struct CPython;

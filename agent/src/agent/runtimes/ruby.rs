@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::KnownFiles;
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, Library};
+use super::library::{KnownFile, KnownFiles, Library};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_ruby, so_runtime};
@@ -20,7 +19,7 @@ const RUNTIME: &str = SYMBOLS[0];
 const EXTENSION: &str = "/ruby/";
 /// The module of methods in C, as Ruby's own profiling interface names their file.
 const IN_C: &str = "<cfunc>";
-/// `SO_RUNTIME_RUBY` of bpf/abi.h.
+/// `SO_RUNTIME_RUBY` of bpf/runtime_abi.h.
 const KIND: u32 = 8;
 
 pub(super) struct CRuby;

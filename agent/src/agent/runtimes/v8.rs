@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::KnownFiles;
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, Library};
+use super::library::{KnownFile, KnownFiles, Library};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_runtime, so_v8};
@@ -21,7 +20,7 @@ const ENGINE: &str = "v8dbg_class_JSFunction__shared__SharedFunctionInfo";
 /// A program with it has so many bytes at least, whatever it is called.
 const MIN_PROGRAM_BYTES: u64 = 1 << 25;
 
-/// `SO_RUNTIME_V8` of bpf/abi.h.
+/// `SO_RUNTIME_V8` of bpf/runtime_abi.h.
 const KIND: u32 = 4;
 
 pub(super) struct Engine;

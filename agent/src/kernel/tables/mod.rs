@@ -26,8 +26,8 @@ pub(super) use shared::{charged_bytes, shared_bytes};
 #[cfg(any(test, fuzzing))]
 pub(in crate::kernel) use walk::LiveRuntime;
 pub use walk::{
-    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_php, so_v8,
-    so_ruby, so_runtime, so_walk,
+    Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_php,
+    so_ruby, so_runtime, so_v8, so_walk,
 };
 
 /// Slots in the map of slabs.
@@ -41,7 +41,7 @@ const MAPPED_NS: u64 = 1_000_000_000;
 /// Words that are mapped for writing at a time, a number of whole pages of any size: what is written shortly after lies
 /// near.
 const WINDOW_WORDS: usize = 4 * 1024;
-/// `SO_RUNTIME_JVM` of bpf/abi.h.
+/// `SO_RUNTIME_JVM` of bpf/runtime_abi.h.
 const KIND_JVM: u32 = 1;
 const KIND_V8: u32 = 4;
 const KIND_PHP: u32 = 16;
@@ -329,8 +329,8 @@ impl Tables {
             return WalkStop::NoTable;
         };
         let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
-        // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has not, nor
-        // how code that OPcache made is stepped from. V8's objects may have been moved.
+        // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has
+        // not, nor how code that OPcache made is stepped from. V8's objects may have been moved.
         let runtime = runtime.map(|runtime| so_runtime {
             kinds: runtime.kinds & (KIND_JVM | KIND_V8 | KIND_PHP),
             v8: so_v8 {

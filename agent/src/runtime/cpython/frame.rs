@@ -2,8 +2,8 @@
 
 use super::layout::CODE_BYTES;
 use super::lines::line;
-use super::offsets::{BYTES_BODY, SIZE, TYPE};
-use super::{Python, ReadMemory, Unreadable, field, is_object, part, read};
+use super::offsets::{BYTES_BODY, SIZE, TEXT_HASH, TYPE};
+use super::{Python, ReadMemory, Unreadable, field, is_object, part, read, word};
 
 /// Files with longer tables are data that was written as code.
 const MAX_LINE_BYTES: usize = 1 << 18;
@@ -29,6 +29,14 @@ struct Code {
     address: u64,
 }
 
+/// The hash that a text has in itself, else where it lies: `so_python_text` of bpf/cpython.h.
+fn text_hash(memory: &dyn ReadMemory, text: u64) -> u64 {
+    match word(memory, field(text, TEXT_HASH)) {
+        Ok(hash) if hash != 0 && hash != u64::MAX => hash,
+        _ => text,
+    }
+}
+
 impl Python {
     /// The frame of a code object at an instruction, in code units. `hash` is what the walk saw (`so_python_hash` of
     /// bpf/cpython.h): where another code object stands by now, that is said instead of its name.
@@ -40,12 +48,12 @@ impl Python {
         hash: u64,
     ) -> Result<PythonFrame, Unreadable> {
         let begin = self.code(memory, code)?;
-        if self.hash(&begin) != hash {
+        if self.hash(memory, &begin) != hash {
             return Err(Unreadable::Replaced);
         }
         let named = self.named(memory, &begin, instruction);
         // What was read meanwhile may be another one's.
-        if self.hash(&self.code(memory, code)?) != hash {
+        if self.hash(memory, &self.code(memory, code)?) != hash {
             return Err(Unreadable::Replaced);
         }
         named
@@ -53,7 +61,7 @@ impl Python {
 
     /// The same hash of a code object that the kernel side puts beside its address.
     pub fn hash_of(&self, memory: &dyn ReadMemory, code: u64) -> Result<u64, Unreadable> {
-        Ok(self.hash(&self.code(memory, code)?))
+        Ok(self.hash(memory, &self.code(memory, code)?))
     }
 
     fn code(&self, memory: &dyn ReadMemory, address: u64) -> Result<Code, Unreadable> {
@@ -70,12 +78,15 @@ impl Python {
         }
     }
 
-    fn hash(&self, code: &Code) -> u64 {
+    fn hash(&self, memory: &dyn ReadMemory, code: &Code) -> u64 {
         let offsets = &self.layout.offsets;
         let value = |offset| part(&code.bytes, offset, 8);
+        let (name, qualname) = (value(offsets.code_name), value(offsets.code_qualname));
         let mut hash = part(&code.bytes, offsets.code_first_line, 4).wrapping_mul(MULTIPLIER);
-        hash = (hash ^ value(offsets.code_name)).wrapping_mul(MULTIPLIER);
-        hash = (hash ^ value(offsets.code_qualname)).wrapping_mul(MULTIPLIER);
+        hash = (hash ^ text_hash(memory, name)).wrapping_mul(MULTIPLIER);
+        if qualname != name {
+            hash = (hash ^ hash >> 32 ^ text_hash(memory, qualname)).wrapping_mul(MULTIPLIER);
+        }
         hash = (hash ^ hash >> 32 ^ value(offsets.code_filename)).wrapping_mul(MULTIPLIER);
         hash = (hash ^ hash >> 32 ^ value(offsets.code_size)).wrapping_mul(MULTIPLIER);
         hash >> 24

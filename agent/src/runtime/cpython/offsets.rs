@@ -75,6 +75,8 @@ pub(super) const SIZE: u16 = 16;
 pub(super) const BYTES_BODY: u16 = 32;
 /// `PyASCIIObject`.
 pub(super) const TEXT_LENGTH: u16 = 16;
+/// Behind it; all ones where nobody has asked for it.
+pub(super) const TEXT_HASH: u16 = 24;
 pub(super) const TEXT_STATE: u16 = 32;
 const ASCII_BYTES: u16 = 40;
 /// `PyCompactUnicodeObject` has the form in UTF-8 beyond that. Until 3.11 each had a word more, for a third form.

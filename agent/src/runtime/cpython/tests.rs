@@ -289,6 +289,30 @@ fn code_that_was_replaced_has_no_name() {
     }
 }
 
+/// What is dropped and made anew again and again has each of its parts where the one before had it.
+#[test]
+fn code_made_anew_where_the_same_lay_is_told_by_what_its_names_say() {
+    for minor in VERSIONS {
+        let (made, code) = Made::sample(minor);
+        let python = made.python().unwrap();
+        let text = |offset: u16| {
+            let mut word = [0; 8];
+            assert!(made.memory.read(code + u64::from(offset), &mut word));
+            u64::from_le_bytes(word)
+        };
+        let hash_with = |offset, text_hash: u64| {
+            let mut made = made.clone();
+            made.memory.word(text(offset) + 24, text_hash);
+            python.hash_of(&made.memory, code).unwrap()
+        };
+        for offset in [made.offsets.code_name, made.offsets.code_qualname] {
+            assert_ne!(hash_with(offset, 1234), hash_with(offset, 1235), "{minor}");
+            // As long as it has none, the place stands for it.
+            assert_eq!(hash_with(offset, u64::MAX), hash_with(offset, 0), "{minor}");
+        }
+    }
+}
+
 #[test]
 fn code_that_is_replaced_meanwhile_has_no_name() {
     /// From its third read on, another code object stands there.

@@ -127,6 +127,12 @@ pub struct Walked {
     pub const_method_bytes: u16,
     /// ConstMethod: bytes of its bytecodes.
     pub code_bytes: Place,
+    /// From ConstMethod to its pool, the pool's class, and the symbol of that class' name.
+    pub class_name: [u16; 3],
+    /// Symbol: how long it is.
+    pub symbol_length: Place,
+    /// Symbol: where its text begins.
+    pub symbol_body: u16,
 }
 
 /// A running VM.
@@ -185,6 +191,9 @@ impl Jvm {
             const_method: method.const_method,
             const_method_bytes: method.const_bytes,
             code_bytes: method.code_bytes,
+            class_name: [method.pool, method.holder, method.class_name],
+            symbol_length: method.symbol_length,
+            symbol_body: method.symbol_body,
         }
     }
 

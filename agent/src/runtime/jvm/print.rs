@@ -7,17 +7,41 @@ use super::{ReadMemory, Unreadable, number, pointer};
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const CONST_METHOD_WORDS: u64 = 8;
 
+/// Bytes of a class' name that are looked at.
+const NAME_BYTES: u64 = 8;
+
 impl Jvm {
     /// The same hash of a method that the kernel side puts beside its address (`so_step_interpreted` of bpf/jvm.h): of
-    /// where its constant part is, and of what stays as it is there.
+    /// where its constant part is, of what stays as it is there, and of its class' name.
     pub fn print_of(&self, memory: &dyn ReadMemory, method: u64) -> Result<u64, Unreadable> {
         let layout = &self.layout.method;
         let what = "a method's constant part";
         let constants = pointer(memory, method.saturating_add(u64::from(layout.const_method)), what)?;
-        let word = |number_of: u64| number(memory, constants.saturating_add(8 * number_of), 8);
+        let word = |offset: u64| number(memory, constants.saturating_add(offset), 8);
         let sizes = u64::from(layout.code_bytes.offset) / 8 % CONST_METHOD_WORDS;
-        let hash = (constants ^ word(1)?).wrapping_mul(MULTIPLIER);
-        let hash = (hash ^ word(sizes)?).wrapping_mul(MULTIPLIER);
+        let pool = word(u64::from(layout.pool))?;
+        let hash = (constants ^ pool).wrapping_mul(MULTIPLIER);
+        let hash = (hash ^ word(8 * sizes)?).wrapping_mul(MULTIPLIER);
+        let name = self.name_end(memory, pool).unwrap_or(0);
+        let hash = (hash ^ hash >> 32 ^ name).wrapping_mul(MULTIPLIER);
         Ok(hash >> 32)
+    }
+
+    /// The end of a class' name, with its length: `so_class_name` of bpf/jvm.h.
+    fn name_end(&self, memory: &dyn ReadMemory, pool: u64) -> Result<u64, Unreadable> {
+        let layout = &self.layout.method;
+        let what = "a class' name";
+        let holder = pointer(memory, pool.saturating_add(u64::from(layout.holder)), what)?;
+        let symbol = pointer(memory, holder.saturating_add(u64::from(layout.class_name)), what)?;
+        let length = layout.symbol_length.get(memory, symbol)?.cast_unsigned() & 0xffff;
+        let bytes = length.min(NAME_BYTES);
+        let at = symbol.saturating_add(u64::from(layout.symbol_body) + length - bytes);
+        let end = number(memory, at, 8)?;
+        let end = if bytes < NAME_BYTES {
+            end & ((1 << (bytes * 8)) - 1)
+        } else {
+            end
+        };
+        Ok(end ^ length << 40)
     }
 }

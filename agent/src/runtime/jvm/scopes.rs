@@ -35,23 +35,27 @@ impl Jvm {
         pc: u64,
         innermost: bool,
     ) -> Result<Vec<JavaFrame>, Unreadable> {
-        self.check_same(memory, blob, compile_id)?;
-        let frames = self.nmethod(memory, blob, pc, innermost);
+        let method = self.check_same(memory, blob, compile_id)?;
+        let frames = self.nmethod(memory, blob, method, pc, innermost);
         // What was read meanwhile may be anything.
         self.check_same(memory, blob, compile_id)?;
         frames
     }
 
-    /// Is it still the same compiled method?
-    fn check_same(&self, memory: &dyn ReadMemory, blob: u64, compile_id: u32) -> Result<(), Unreadable> {
+    /// Is it still the same compiled method? Gives that method.
+    fn check_same(&self, memory: &dyn ReadMemory, blob: u64, compile_id: u32) -> Result<u64, Unreadable> {
         self.check_used(memory, blob)?;
         let layout = &self.layout.blob;
         let header_bytes = layout.header_bytes.get(memory, blob)?;
         let is_nmethod = header_bytes == i64::from(layout.nmethod_bytes);
-        if is_nmethod && self.compile_id(memory, blob)? == compile_id {
-            Ok(())
-        } else {
-            Err(Unreadable::Replaced)
+        if !is_nmethod || self.compile_id(memory, blob)? != compile_id {
+            return Err(Unreadable::Replaced);
+        }
+        // Until JDK 17 what remains of code loses its method before the classes go whose methods were inlined into it.
+        let method = blob.saturating_add(u64::from(layout.method));
+        match number(memory, method, 8)? {
+            0 => Err(Unreadable::Replaced),
+            _ => pointer(memory, method, "compiled code's method"),
         }
     }
 
@@ -59,16 +63,11 @@ impl Jvm {
         &self,
         memory: &dyn ReadMemory,
         blob: u64,
+        method: u64,
         pc: u64,
         innermost: bool,
     ) -> Result<Vec<JavaFrame>, Unreadable> {
         let layout = &self.layout.blob;
-        let method = blob.saturating_add(u64::from(layout.method));
-        let method = match number(memory, method, 8)? {
-            // Until JDK 17 what remains of code loses its method once no frame is of it.
-            0 => return Err(Unreadable::Replaced),
-            _ => pointer(memory, method, "compiled code's method")?,
-        };
         let begin = layout.code_begin.get(memory, blob)?;
         let end = blob.saturating_add_signed(layout.bytes.get(memory, blob)?);
         // A return address may lie behind the last instruction.

@@ -308,6 +308,18 @@ fn replaced_code_never_gives_a_name() {
             };
             assert_eq!(compiled(&reads, 77), Err(Unreadable::Replaced), "{until}");
         }
+        // What remains of unloaded code has no method.
+        let mut unloaded = vm.memory.clone();
+        unloaded.word(sample.nmethod + u64::from(vm.layout.blob.method), 0);
+        for until in 0..reads.done.get() {
+            let changing = Changing {
+                before: &vm.memory,
+                after: &unloaded,
+                until,
+                done: Cell::new(0),
+            };
+            assert_eq!(compiled(&changing, 77), Err(Unreadable::Replaced), "{until}");
+        }
         // Freed.
         let header = sample.nmethod - u64::from(vm.layout.heap.header_bytes);
         vm.memory.put(header + u64::from(vm.layout.heap.header_used), &[0]);
@@ -317,6 +329,20 @@ fn replaced_code_never_gives_a_name() {
             jvm.compiled(&vm.memory, sample.stub, 0, begin, false),
             Err(Unreadable::Replaced)
         );
+    }
+}
+
+/// A class that is unloaded leaves all of its structures to the next one.
+#[test]
+fn a_method_made_anew_where_another_class_lay_is_told_by_its_class_name() {
+    for text in ALL {
+        let prints = ["made/Generation17", "made/Generation18", "made/Generation178", "A", "B"].map(|class| {
+            let mut vm = Vm::new(text);
+            let method = vm.method(class, "run", "()V", "Generation.java");
+            vm.jvm().print_of(&vm.memory, method).unwrap()
+        });
+        let distinct: std::collections::BTreeSet<u64> = prints.into_iter().collect();
+        assert_eq!(distinct.len(), prints.len(), "{prints:x?}");
     }
 }
 
@@ -336,6 +362,26 @@ impl ReadMemory for Counted<'_> {
             return true;
         }
         self.memory.read(address, to)
+    }
+}
+
+/// A memory that becomes another one at some read.
+struct Changing<'a> {
+    before: &'a Memory,
+    after: &'a Memory,
+    until: usize,
+    done: Cell<usize>,
+}
+
+impl ReadMemory for Changing<'_> {
+    fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        self.done.set(self.done.get() + 1);
+        let memory = if self.done.get() > self.until {
+            self.after
+        } else {
+            self.before
+        };
+        memory.read(address, to)
     }
 }
 

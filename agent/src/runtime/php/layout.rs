@@ -17,7 +17,7 @@ pub const SYMBOLS: [&str; 6] = [
     "execute_ex.cold",
 ];
 
-/// What a walker reads of a function at once: `SO_PHP_CODE_WORDS` of bpf/abi.h.
+/// What a walker reads of a function at once: `SO_PHP_CODE_WORDS` of bpf/runtime_abi.h.
 pub(super) const FUNCTION_BYTES: u16 = 24 * 8;
 
 /// Of `zend_module_entry`, which has been the same since 7.0: its size, the number of the interface, whether it is a

@@ -17,7 +17,7 @@ const MAX_FRAMES: usize = 16;
 const TRIES: usize = 8;
 /// The interpreter's loop has some 40 KB.
 const MAX_FUNCTION_BYTES: u64 = 1 << 20;
-/// What a walker is told of, as in bpf/abi.h: parts of the loop, of what C calls PHP by, of code that is made.
+/// What a walker is told of, as in bpf/runtime_abi.h: parts of the loop, of what C calls PHP by, of code that is made.
 const MAX_RANGES: usize = 2;
 /// Of `zend_execute_data`.
 const FRAME_FUNCTION: u16 = 24;
@@ -43,7 +43,7 @@ pub enum NotReady {
     Unreadable(#[from] Unreadable),
 }
 
-/// What a walker in the kernel needs: `struct so_php` of bpf/abi.h, field for field.
+/// What a walker in the kernel needs: `struct so_php` of bpf/runtime_abi.h, field for field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
     /// Address of the pointer to the innermost frame.

@@ -17,7 +17,7 @@ const MAX_LOOP_BYTES: u64 = 1 << 20;
 /// Instead of an offset: `SO_RUBY_NO_NATIVE` of bpf/ruby.h.
 const NO_NATIVE: u16 = 0xffff;
 
-/// What a walker in the kernel needs: `struct so_ruby` of bpf/abi.h, field for field.
+/// What a walker in the kernel needs: `struct so_ruby` of bpf/runtime_abi.h, field for field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
     /// The interpreter's loop, and its part for what is rare, or twice the same.

@@ -81,8 +81,8 @@ pub(super) fn word_of(kind: u64, place: u64, object: u64, hash: u64) -> (u64, u6
 }
 
 impl V8 {
-    /// The frames of what a walk saw, leaf first: the word and its detail (`so_step_v8` of bpf/v8.h). Where other objects
-    /// stand by now, that is said instead of their names.
+    /// The frames of what a walk saw, leaf first: the word and its detail (`so_step_v8` of bpf/v8.h). Where other
+    /// objects stand by now, that is said instead of their names.
     pub fn frames(
         &self,
         memory: &dyn ReadMemory,
@@ -121,8 +121,8 @@ impl V8 {
         Ok(vec![frame])
     }
 
-    /// Of code that V8 made. Other code may stand there by now with the same bytes: it has to be made of the function, or
-    /// the function alone is told, unless that was looked at later too.
+    /// Of code that V8 made. Other code may stand there by now with the same bytes: it has to be made of the function,
+    /// or the function alone is told, unless that was looked at later too.
     fn made(
         &self,
         memory: &dyn ReadMemory,
@@ -136,7 +136,11 @@ impl V8 {
                 address => Some(self.shared(memory, address)?),
             };
             let hash = shared.as_ref().map_or(0, |shared| shared.hash(&self.layout));
-            let at = if innermost { seen.place } else { seen.place.wrapping_sub(8) };
+            let at = if innermost {
+                seen.place
+            } else {
+                seen.place.wrapping_sub(8)
+            };
             seen.check(mix(hash, word(memory, at)?))?;
             Ok(shared)
         };
@@ -175,7 +179,11 @@ impl V8 {
             CodeKind::Baseline => {
                 let shared = shared.ok_or(Unreadable::Replaced)?;
                 let position = self.baseline_position(memory, code, shared, offset)?;
-                Ok(vec![self.named(memory, shared, position.and_then(|position| position.offset))?])
+                Ok(vec![self.named(
+                    memory,
+                    shared,
+                    position.and_then(|position| position.offset),
+                )?])
             }
             CodeKind::RegExp => Ok(vec![own(FrameSort::Made, "[regexp]")]),
             CodeKind::Interpreter => Ok(vec![self.named(memory, shared.ok_or(Unreadable::Replaced)?, None)?]),
@@ -255,7 +263,12 @@ impl V8 {
         innermost: bool,
     ) -> Result<Vec<ScriptFrame>, Unreadable> {
         let layout = &self.layout;
-        let data = object_at(memory, code.address, layout.code.deoptimisation, "data for deoptimisation")?;
+        let data = object_at(
+            memory,
+            code.address,
+            layout.code.deoptimisation,
+            "data for deoptimisation",
+        )?;
         let element = |number: u16| word(memory, element_at(data, number));
         let mut own = object(element(layout.own_shared)?).ok_or(Unreadable::Replaced)?;
         if let Some(offset) = layout.own_shared_in {
@@ -266,7 +279,9 @@ impl V8 {
         }
         // Code that is no longer valid returns to its exits, of which no positions are known.
         let exits = small(element(layout.inlining + EXITS_BEHIND_INLINED)?);
-        let exits = exits.and_then(|exits| u64::try_from(exits).ok()).filter(|exits| *exits > 0);
+        let exits = exits
+            .and_then(|exits| u64::try_from(exits).ok())
+            .filter(|exits| *exits > 0);
         let mut position = None;
         if exits.is_none_or(|exits| offset < exits) {
             // What returns there has called before.
@@ -387,7 +402,9 @@ impl V8 {
         let script = shared.script(memory, layout)?;
         let file = script.map(|script| file(memory, layout, script)).transpose()?.flatten();
         let name = called.name.unwrap_or_else(|| {
-            let base = file.as_deref().map_or("", |file| file.rsplit('/').next().unwrap_or(file));
+            let base = file
+                .as_deref()
+                .map_or("", |file| file.rsplit('/').next().unwrap_or(file));
             let begin = called.start.map_or(0, |start| self.line(memory, script, start));
             format!("<anonymous> ({base}:{begin})")
         });

@@ -102,7 +102,9 @@ impl Shared {
         let (scope, own) = self.scope_or_name(memory, layout)?;
         let start = scope.and_then(|scope| scope.start);
         let inferred = scope.and_then(|scope| scope.inferred);
-        let inferred = inferred.and_then(|object| name(memory, object).ok()).unwrap_or_default();
+        let inferred = inferred
+            .and_then(|object| name(memory, object).ok())
+            .unwrap_or_default();
         let text = if own.is_empty() {
             inferred
         } else if self.is_constructor(layout) {

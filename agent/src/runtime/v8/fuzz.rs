@@ -104,7 +104,10 @@ mod tests {
     #[test]
     fn changed_memory_is_borne() {
         for version in (0..VERSIONS.len() as u8).flat_map(|version| [version, version | 0x80]) {
-            let places = (0x100_u16..0x1c0).chain(0x800..0x900).chain(0x2000..0x2500).chain(0x4000..0x4c00);
+            let places = (0x100_u16..0x1c0)
+                .chain(0x800..0x900)
+                .chain(0x2000..0x2500)
+                .chain(0x4000..0x4c00);
             for [a, b] in places.step_by(24).map(u16::to_le_bytes) {
                 for value in [[0xff; 8], [1, 0, 0, 0, 1, 0, 0, 0], [1, 0x40, 0, 0, 0, 0x7f, 0, 0]] {
                     memory(&[&[version, a, b, 8][..], &value].concat());

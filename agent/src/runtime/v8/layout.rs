@@ -256,11 +256,17 @@ impl Layout {
             script_source_url: if form == Form::One { 104 } else { 112 },
             bytecode_data: symbols.one(&["v8dbg_class_BytecodeArray__data__uintptr_t"])?,
             bytecode_positions: if form == Form::Trusted { 24 } else { 32 },
-            positions: if version >= FLAGGED_SINCE { Steps::Flagged } else { Steps::Signed },
+            positions: if version >= FLAGGED_SINCE {
+                Steps::Flagged
+            } else {
+                Steps::Signed
+            },
             code,
             kind_baseline: symbols.one(&["v8dbg_CodeKindBaseline"])?,
             kind_mask: symbols.one(&["v8dbg_CodeKindFieldMask"])?,
-            literals: symbols.any(&["v8dbg_DeoptimizationDataLiteralArrayIndex"])?.unwrap_or(2),
+            literals: symbols
+                .any(&["v8dbg_DeoptimizationDataLiteralArrayIndex"])?
+                .unwrap_or(2),
             inlining: symbols
                 .any(&["v8dbg_DeoptimizationDataInliningPositionsIndex"])?
                 .unwrap_or(7),
@@ -273,8 +279,9 @@ impl Layout {
                 .unwrap_or(6),
             own_shared_in: match symbols.any(&["v8dbg_DeoptimizationDataSharedFunctionInfoIndex"])? {
                 Some(_) => None,
-                None => symbols
-                    .any(&["v8dbg_class_SharedFunctionInfoWrapper__shared_info__Tagged_SharedFunctionInfo_"])?,
+                None => {
+                    symbols.any(&["v8dbg_class_SharedFunctionInfoWrapper__shared_info__Tagged_SharedFunctionInfo_"])?
+                }
             },
             scope_first,
             type_functions: (first, last),

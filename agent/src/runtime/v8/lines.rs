@@ -90,7 +90,9 @@ pub(super) fn line(
     let Some(source) = object(word(memory, field(script, layout.script_source))?) else {
         return Ok(0);
     };
-    let Ok(text) = Text::read(memory, source) else { return Ok(0) };
+    let Ok(text) = Text::read(memory, source) else {
+        return Ok(0);
+    };
     if text.length > MAX_CHARACTERS || character > text.length {
         return Ok(0);
     }

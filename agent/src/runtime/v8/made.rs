@@ -1,5 +1,5 @@
-//! Processes that are made up, for tests and fuzzing: what V8 says of its layout, as some versions do, and a script with
-//! functions, their bytecodes, and code that was made of them.
+//! Processes that are made up, for tests and fuzzing: what V8 says of its layout, as some versions do, and a script
+//! with functions, their bytecodes, and code that was made of them.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,8 @@ pub(super) const VERSIONS: [&str; 5] = [
     include_str!("made/13.txt"),
     include_str!("made/14.txt"),
 ];
-pub(super) const SOURCE: &str = "class Queue {\n  pop(n) {\r\n    return take(n);\n  }\n}\nfunction take(n) { return n; }\n";
+pub(super) const SOURCE: &str =
+    "class Queue {\n  pop(n) {\r\n    return take(n);\n  }\n}\nfunction take(n) { return n; }\n";
 
 /// A part of a process' memory. Nothing else of it can be read.
 #[derive(Clone)]
@@ -293,7 +294,8 @@ impl Made {
         self.set(code, form.deoptimisation, data);
         self.set(code, form.positions, positions);
         self.memory.put(field(code, form.size), &bytes.to_le_bytes());
-        self.memory.put(field(code, form.flags), &(0x70 << 4 | kind).to_le_bytes());
+        self.memory
+            .put(field(code, form.flags), &(0x70 << 4 | kind).to_le_bytes());
         self.memory.put(start, &[0x90; 200]);
         start
     }
@@ -334,9 +336,7 @@ impl Made {
     pub(super) fn hash_in(&self, memory: &dyn ReadMemory, kind: u64, shared: u64, at: u64) -> u64 {
         let of_shared = match shared {
             0 => 0,
-            address => {
-                Shared::read(memory, &self.layout, address).map_or(0, |shared| shared.hash(&self.layout))
-            }
+            address => Shared::read(memory, &self.layout, address).map_or(0, |shared| shared.hash(&self.layout)),
         };
         match kind {
             1 => super::word(memory, at).map_or(0, |code| mix(of_shared, code)),

@@ -1,4 +1,4 @@
-//! JavaScript frames of a process with V8 (Node.js 18 to 26), named from outside of it.
+//! JavaScript frames of a process with V8 (Node.js, versions 18 to 26), named from outside of it.
 //!
 //! In: the process' memory, the addresses of the dynamic symbols by which V8 tells debuggers of its layout (`v8dbg_…`),
 //! and what the walk saw of a frame (what a function shares with others of the same text, the place in its bytecodes or
@@ -8,9 +8,9 @@
 
 mod code;
 mod frame;
+mod function;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod function;
 mod known;
 mod layout;
 mod lines;

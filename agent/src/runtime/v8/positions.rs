@@ -178,7 +178,11 @@ mod tests {
     #[test]
     fn bytes_belong_to_the_bytecode_that_they_were_made_of() {
         let sizes = Sizes {
-            of_scales: [vec![1, 1, 1, 1, 1, 2, 3], vec![1, 1, 1, 1, 1, 3, 5], vec![1, 1, 1, 1, 1, 5, 9]],
+            of_scales: [
+                vec![1, 1, 1, 1, 1, 2, 3],
+                vec![1, 1, 1, 1, 1, 3, 5],
+                vec![1, 1, 1, 1, 1, 5, 9],
+            ],
         };
         let bytecodes = [5, 0, 0, 6, 0, 0, 0, 0, 4];
         let table = [17, 47, 0x80 | 5, 1, 9];

@@ -12,7 +12,7 @@ use super::positions::Sizes;
 use super::sizes::sizes_of;
 use super::{ReadMemory, Unreadable};
 
-/// What a walker in the kernel needs: `struct so_v8` of bpf/abi.h, field for field.
+/// What a walker in the kernel needs: `struct so_v8` of bpf/runtime_abi.h, field for field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
     /// What is set aside for code.

@@ -79,7 +79,11 @@ impl Scope {
         let mut words = Words { bytes: &tail, at: 0 };
         let name = if has_function { object(words.next()) } else { None };
         words.skip(usize::from(has_function));
-        let inferred = if flags & HAS_INFERRED != 0 { object(words.next()) } else { None };
+        let inferred = if flags & HAS_INFERRED != 0 {
+            object(words.next())
+        } else {
+            None
+        };
         let place = if has_place {
             let head = read_long(memory, field(address, HEAD_BYTES as u16), 2 * WORD)?;
             small(part(&head, 0, 8))
@@ -90,7 +94,11 @@ impl Scope {
         } else {
             None
         };
-        let outer = if flags & HAS_OUTER != 0 { object(words.next()) } else { None };
+        let outer = if flags & HAS_OUTER != 0 {
+            object(words.next())
+        } else {
+            None
+        };
         Ok(Self {
             is_class: kind == class,
             name,

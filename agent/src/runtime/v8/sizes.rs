@@ -70,7 +70,12 @@ const KNOWN: &[(u32, u32, [&str; 3])] = &[
 pub(super) fn sizes_of(version: Version) -> Option<Sizes> {
     let is_it = |(major, minor, _): &&(u32, u32, _)| (*major, *minor) == (version.major, version.minor);
     let (_, _, texts) = KNOWN.iter().find(is_it)?;
-    let digits = |text: &str| text.chars().filter_map(|digit| digit.to_digit(36)).map(|size| size as u8).collect();
+    let digits = |text: &str| {
+        text.chars()
+            .filter_map(|digit| digit.to_digit(36))
+            .map(|size| size as u8)
+            .collect()
+    };
     Some(Sizes {
         of_scales: texts.map(digits),
     })
@@ -90,7 +95,10 @@ mod tests {
             let [one, two, four] = sizes_of(version).unwrap().of_scales;
             assert!(one.len() > 190 && one.len() == two.len() && two.len() == four.len());
             let all = one.iter().zip(&two).zip(&four);
-            assert!(all.clone().all(|((one, two), four)| *one > 0 && one <= two && two <= four));
+            assert!(
+                all.clone()
+                    .all(|((one, two), four)| *one > 0 && one <= two && two <= four)
+            );
         }
         assert_eq!(sizes_of(Version { major: 9, minor: 9 }), None);
     }

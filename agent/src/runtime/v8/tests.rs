@@ -42,10 +42,7 @@ fn interpreted_functions_have_their_class_and_their_line() {
             assert_eq!(line(offset), Ok(vec![function("Queue.pop", 3, false)]));
         }
         // Without bytecodes a function has the line that it begins at.
-        assert_eq!(
-            interpreted(&made, sample.take, 3),
-            Ok(vec![function("take", 6, false)])
-        );
+        assert_eq!(interpreted(&made, sample.take, 3), Ok(vec![function("take", 6, false)]));
         assert_eq!(
             interpreted(&made, sample.nameless, 3),
             Ok(vec![function("<anonymous> (queue.js:1)", 1, false)])
@@ -85,7 +82,10 @@ fn inlined_functions_stand_before_the_one_that_they_were_inlined_into() {
         // The same code may have been made of another function meanwhile.
         let pc = sample.optimised + 15;
         assert_eq!(in_code(&made, None, pc, EXACT), Err(Unreadable::Replaced));
-        assert_eq!(in_code(&made, Some(sample.take), pc, EXACT), Ok(vec![function("take", 6, false)]));
+        assert_eq!(
+            in_code(&made, Some(sample.take), pc, EXACT),
+            Ok(vec![function("take", 6, false)])
+        );
         let hash = made.hash_of_code(Some(sample.take), pc);
         let (value, detail) = word_of(3, pc, sample.take, hash);
         let late = made.v8().frames(&made.memory, value, detail, EXACT);

@@ -58,14 +58,21 @@ fn functions_that_are_gone_never_give_their_name_to_others() {
                     };
                     // An inner function is called by the outer one of its number alone.
                     if let Some(('g', number)) = numbered(inner) {
-                        assert_eq!(numbered(outer), Some(('f', number)), "{version} {options:?}: {inner} of {outer}");
+                        assert_eq!(
+                            numbered(outer),
+                            Some(('f', number)),
+                            "{version} {options:?}: {inner} of {outer}"
+                        );
                         pairs += 1;
                     }
                 }
             }
             println!("Node.js {version} {options:?}: {pairs} calls, {named} of {all} frames with names");
             assert!(pairs > 100, "{version}: {pairs} calls");
-            assert!(named * 100 >= all * NAMED_PERCENT, "{version}: {named} of {all} have names");
+            assert!(
+                named * 100 >= all * NAMED_PERCENT,
+                "{version}: {named} of {all} have names"
+            );
         }
     }
 }

@@ -36,8 +36,12 @@ fn program(version: &str, path: &Path, (mode, behind): &(&str, &str)) -> Program
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root/languages/mix.py");
     let mut command = Command::new(path);
     command.arg(source).args([SECONDS, mode]);
+    // An interpreter that was unpacked has its library beside it; a script that calls one elsewhere has not.
     if std::env::var_os("STAKEOUT_RUNTIMES").is_some()
         && let Some(home) = path.parent().and_then(Path::parent)
+        && path
+            .file_name()
+            .is_some_and(|name| home.join("lib").join(name).is_dir())
     {
         command.env("PYTHONHOME", home);
     }

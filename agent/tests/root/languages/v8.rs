@@ -1,5 +1,5 @@
-//! Programs of V8 in Node.js: what its interpreter runs and what its compilers make of it, in one stack with the C++ that
-//! calls it and that it calls.
+//! Programs of V8 in Node.js: what its interpreter runs and what its compilers make of it, in one stack with the C++
+//! that calls it and that it calls.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,10 +27,25 @@ const MODES: &[(&str, &str)] = &[
 const ENGINES: &[(&str, &[&str], u32, &[&str])] = &[
     ("", &[], 0, ALL),
     ("", &["module"], 0, &["plain", "methods"]),
-    ("no-opt", &["--no-opt", "--no-sparkplug"], 0, &["plain", "recursion", "methods", "callback"]),
-    ("sparkplug", &["--no-opt", "--always-sparkplug"], 0, &["plain", "recursion", "methods"]),
+    (
+        "no-opt",
+        &["--no-opt", "--no-sparkplug"],
+        0,
+        &["plain", "recursion", "methods", "callback"],
+    ),
+    (
+        "sparkplug",
+        &["--no-opt", "--always-sparkplug"],
+        0,
+        &["plain", "recursion", "methods"],
+    ),
     ("no-inlining", &["--no-turbo-inlining"], 0, &["plain", "recursion"]),
-    ("maglev", &["--maglev", "--no-turbofan"], 22, &["plain", "recursion", "methods"]),
+    (
+        "maglev",
+        &["--maglev", "--no-turbofan"],
+        22,
+        &["plain", "recursion", "methods"],
+    ),
     ("jitless", &["--jitless"], 0, &["plain", "exception"]),
 ];
 const ALL: &[&str] = &[
@@ -133,7 +148,8 @@ pub(super) fn versions() -> Vec<(String, PathBuf)> {
     let named = |path: PathBuf| {
         let output = Command::new(&path).arg("--version").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        text.starts_with('v').then(|| (text.trim_start_matches('v').to_owned(), path))
+        text.starts_with('v')
+            .then(|| (text.trim_start_matches('v').to_owned(), path))
     };
     let mut versions: Vec<(String, PathBuf)> = found.into_iter().filter_map(named).collect();
     versions.sort_by_key(|(version, _)| major(version));

@@ -172,9 +172,9 @@ fn kinds() -> Vec<(&'static str, Value)> {
         ),
         (
             "Frame",
-            json!({"type": "string", "pattern": "^[a-z]+,", "examples": ["native,kubelet,main.main"],
-                "description": "KIND,MODULE,FUNCTION. A backslash stands before `;`, before a backslash, and before \
-                    a comma of the module."}),
+            json!({"type": "string", "pattern": "^[a-z0-9]+,", "examples": ["native,kubelet,main.main", "cpython,jobs,jobs.work"],
+                "description": "KIND,MODULE,FUNCTION. KIND is the language where answers tell one, else the kind. A \
+                    backslash stands before `;`, before a backslash, and before a comma of the module."}),
         ),
         (
             "FramePath",

@@ -99,6 +99,13 @@ pub(in crate::api) const COMMON: Table = &[
         "now",
         "The window's end, which does not belong to it. A window has at most 400 days.",
     ),
+    usual(
+        "runtime_frames",
+        Takes::Words(&["fold", "show"]),
+        "fold",
+        "Where frames are told: C functions of an interpreter or virtual machine that lead to a function of its \
+         language are part of that function, or stand by themselves.",
+    ),
 ];
 
 /// The window of a word that is looked for.

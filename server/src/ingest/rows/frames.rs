@@ -488,7 +488,8 @@ fn string_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a
     Ok(text(bytes_of(raw, index, user)?)?)
 }
 
-/// The closed list of kinds, as `query::tree::Kind` reads it: what is interpreted is called by its language.
+/// The closed list of kinds, as the table keeps and `query::tree::Kind` reads it: what is interpreted is called by its
+/// language.
 const KINDS: [&str; 16] = [
     "unknown", "kernel", "native", "jit", "jvm", "cpython", "v8js", "ruby", "php", "dotnet", "beam", "perl", "lua",
     "r", "julia", "wasm",

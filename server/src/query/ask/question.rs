@@ -19,6 +19,18 @@ pub struct Question {
     pub except: Option<Window>,
     /// Of a type with values in several units the one that is asked for.
     pub unit: Option<Unit>,
+    /// What becomes of interpreters' and virtual machines' own frames.
+    pub runtime_frames: RuntimeFrames,
+}
+
+/// What becomes of C functions of an interpreter or a virtual machine that lead to a function of its language.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RuntimeFrames {
+    /// They are part of that function.
+    #[default]
+    Fold,
+    /// They stand by themselves.
+    Show,
 }
 
 impl Question {

@@ -4,9 +4,11 @@
 //! them. What is kept never becomes stale, since ids are hashes of content.
 
 use crate::hash::MixState;
+use crate::query::ask::question::RuntimeFrames;
 use crate::query::limits::reservation::Reservation;
 use crate::query::tree::frame::{Frame, Kind, Missing, Name};
 use crate::query::tree::nodes::{NONE, Names, Nodes, Shape, Tree, picked};
+use crate::query::tree::runtime_frames::{Role, folded};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ struct FrameEntry {
     name: u32,
     inlined: bool,
     named: bool,
+    role: Role,
 }
 
 /// Where a stack ends, and what it lacks.
@@ -50,12 +53,16 @@ pub(crate) struct CallingContextTree {
     /// The stack that was added last, root first: many stacks begin as the one before.
     path: Vec<Step>,
     text_bytes: usize,
+    runtime_frames: RuntimeFrames,
+    /// It has frames of a language, so that stacks may have frames to fold.
+    has_languages: bool,
     /// What it takes of the memory of queries.
     pub(crate) held: Option<Reservation>,
 }
 
-impl Default for CallingContextTree {
-    fn default() -> Self {
+impl CallingContextTree {
+    /// Without any stack.
+    pub(crate) fn new(runtime_frames: RuntimeFrames) -> Self {
         CallingContextTree {
             names: Arc::default(),
             index: HashMap::default(),
@@ -70,12 +77,12 @@ impl Default for CallingContextTree {
             children: HashMap::default(),
             path: Vec::new(),
             text_bytes: 0,
+            runtime_frames,
+            has_languages: false,
             held: None,
         }
     }
-}
 
-impl CallingContextTree {
     /// Memory that it takes, in bytes: capacities, with a byte an entry for what a hash table needs itself.
     pub(crate) fn bytes(&self) -> usize {
         self.names.list.capacity() * (size_of::<Name>() + size_of::<u32>())
@@ -105,10 +112,19 @@ impl CallingContextTree {
     /// Adds a frame; stacks that have it come later.
     pub(crate) fn add_frame(&mut self, frame_id: i64, frame: &Frame) {
         let name = self.name(&frame.name);
-        let (inlined, named) = (frame.inlined, frame.named);
+        let (inlined, named, role) = (frame.inlined, frame.named, Role::of(&frame.name));
+        self.has_languages |= matches!(role, Role::Language(_));
         // It may have been met before it was known.
         self.path.clear();
-        self.frames.insert(frame_id, FrameEntry { name, inlined, named });
+        self.frames.insert(
+            frame_id,
+            FrameEntry {
+                name,
+                inlined,
+                named,
+                role,
+            },
+        );
     }
 
     fn name(&mut self, name: &Name) -> u32 {
@@ -125,12 +141,19 @@ impl CallingContextTree {
     /// Adds a stack: its frames leaf first. A frame that was not added is an unknown one, so that no sample is
     /// hidden; where such a stack ends comes back, since it is not kept: its frames may be known later.
     pub(crate) fn add_stack(&mut self, stack_id: i64, frames: &[i64], truncated: bool) -> Option<Leaf> {
-        let (leaf, lacks) = self.leaf_of(frames, truncated);
+        let told = self.folded(frames);
+        let (leaf, lacks) = self.leaf_of(told.as_deref().unwrap_or(frames), truncated);
         if lacks {
             return Some(leaf);
         }
         self.stacks.insert(stack_id, leaf);
         None
+    }
+
+    fn folded(&self, frames: &[i64]) -> Option<Vec<i64>> {
+        let folds = self.has_languages && self.runtime_frames == RuntimeFrames::Fold;
+        let role = |id: i64| self.frames.get(&id).map_or(Role::Other, |frame| frame.role);
+        folds.then(|| folded(frames, role)).flatten()
     }
 
     /// Where a stack ends of which nothing is known: at one unknown frame. It is not kept: it may be known later.
@@ -162,6 +185,7 @@ impl CallingContextTree {
                         name: self.name(&Frame::new(Kind::Unknown, "", "", "", None).name),
                         inlined: false,
                         named: false,
+                        role: Role::Other,
                     }
                 }
             };

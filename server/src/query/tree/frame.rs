@@ -75,7 +75,7 @@ impl Kind {
         Kind::Wasm,
     ];
 
-    /// As the `frames` table and answers call it.
+    /// As the `frames` table calls it, and who asks for a frame: by its language where one is known.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Root => "root",
@@ -101,6 +101,24 @@ impl Kind {
         }
     }
 
+    /// As answers call it: what an interpreter or a virtual machine runs is `interpreted`, in whatever language.
+    pub fn class(self) -> &'static str {
+        if self.language().is_empty() {
+            self.name()
+        } else {
+            Kind::Interpreted.name()
+        }
+    }
+
+    /// The language, by the name of what runs it, as in `profile.frame.type`; empty where none is known.
+    pub fn language(self) -> &'static str {
+        if self as usize >= Kind::Jvm as usize {
+            self.name()
+        } else {
+            ""
+        }
+    }
+
     /// Whether stacks have frames of this kind; trees have others, too.
     pub fn is_of_stacks(self) -> bool {
         !matches!(self, Kind::Root | Kind::Trimmed | Kind::Label)
@@ -118,7 +136,7 @@ impl Kind {
 pub struct Name {
     /// As shown: the function, or `[module]`, or `[unknown]`.
     pub function: Arc<str>,
-    /// Base name; empty when unknown.
+    /// Base name, with the folder where that alone tells files apart; empty when unknown.
     pub module: Arc<str>,
     /// What kind of code it is of.
     pub kind: Kind,
@@ -211,8 +229,25 @@ fn first_digits(build_id: &str) -> &str {
     &build_id[..build_id.floor_char_boundary(12)]
 }
 
+/// Files of languages that are called alike in every folder: the folder is what is imported by its name.
+const FILES_OF_FOLDERS: [&str; 6] = [
+    "__init__.py",
+    "__main__.py",
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "index.php",
+];
+
 fn base_name(module: &str) -> &str {
-    module.trim_end_matches('/').rsplit('/').next().unwrap_or(module)
+    let path = module.trim_end_matches('/');
+    let mut parts = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]);
+    let base = parts.next().unwrap_or(path);
+    if FILES_OF_FOLDERS.contains(&base) {
+        // The folder with it; of a relative path that begins with the folder, all.
+        return parts.next().unwrap_or(path).trim_start_matches('/');
+    }
+    base
 }
 
 /// The stacks that one query met, with the frames that they index.
@@ -263,6 +298,47 @@ mod tests {
             assert_eq!(Kind::of_frame(kind.name()), stored);
         }
         assert_eq!(Kind::of_frame("cobol"), Kind::Unknown);
+    }
+
+    #[test]
+    fn a_language_is_told_beside_the_kind() {
+        let told = |kind: Kind| (kind.class(), kind.language());
+        assert_eq!(told(Kind::Cpython), ("interpreted", "cpython"));
+        assert_eq!(told(Kind::Jvm), ("interpreted", "jvm"));
+        assert_eq!(told(Kind::Wasm), ("interpreted", "wasm"));
+        let without = Kind::ALL.into_iter().filter(|kind| kind.language().is_empty());
+        let without: Vec<&str> = without.map(Kind::class).collect();
+        assert_eq!(
+            without,
+            [
+                "root",
+                "kernel",
+                "native",
+                "interpreted",
+                "jit",
+                "unknown",
+                "trimmed",
+                "label"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_module_has_its_folder_where_its_own_name_says_nothing() {
+        for (module, base) in [
+            ("/usr/lib/python3.11/json/__init__.py", "json/__init__.py"),
+            ("/usr/lib/python3.11/json/decoder.py", "decoder.py"),
+            ("json/__init__.py", "json/__init__.py"),
+            ("/__main__.py", "__main__.py"),
+            ("__main__.py", "__main__.py"),
+            ("/srv/app/node_modules/express/index.js", "express/index.js"),
+            ("/usr/lib/libc.so.6/", "libc.so.6"),
+            ("org.apache.lucene.search", "org.apache.lucene.search"),
+            ("", ""),
+        ] {
+            let frame = Frame::new(Kind::Cpython, module, "", "f", None);
+            assert_eq!(&*frame.name.module, base, "{module}");
+        }
     }
 
     #[test]

@@ -6,5 +6,6 @@ pub(crate) mod calling_context;
 pub(crate) mod frame;
 pub(crate) mod label_rows;
 pub mod nodes;
+pub(crate) mod runtime_frames;
 pub(crate) mod stack_cache;
 pub mod trim;

@@ -416,6 +416,7 @@ fn is_outermost(parent: &[u32], name: &[u32], node: usize) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::query::ask::question::RuntimeFrames;
     use crate::query::tree::calling_context::CallingContextTree;
 
     /// Stacks from text such as `main;a;b`, root first; a frame `k:x` is a kernel frame.
@@ -444,7 +445,7 @@ pub(crate) mod tests {
 
     /// The tree of stacks.
     pub(crate) fn build(stacks: &Stacks, shape: &Shape) -> Tree {
-        let mut trie = CallingContextTree::default();
+        let mut trie = CallingContextTree::new(RuntimeFrames::Fold);
         for (id, frame) in (1..).zip(&stacks.frames) {
             trie.add_frame(id, frame);
         }

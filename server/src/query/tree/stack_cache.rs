@@ -5,6 +5,7 @@
 //! query begins a new one.
 
 use crate::hash::MixState;
+use crate::query::ask::question::RuntimeFrames;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::{each_of, joined};
 use crate::query::limits::reservation::Reservation;
@@ -13,6 +14,7 @@ use crate::query::plan::small_tables::collect_rows;
 use crate::query::tree::calling_context::{CallingContextTree, Leaf};
 use crate::query::tree::label_rows::{self, LabelRows};
 use crate::query::tree::nodes::{Frame, Kind, Shape, Stack, Stacks, Tree};
+use crate::query::tree::runtime_frames::{Role, folded};
 use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -56,11 +58,16 @@ fn write(trie: &Shared) -> RwLockWriteGuard<'_, CallingContextTree> {
     trie.write().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn empty(runtime_frames: RuntimeFrames) -> Shared {
+    Arc::new(RwLock::new(CallingContextTree::new(runtime_frames)))
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct StackCache {
     trie: Mutex<Shared>,
     limit_bytes: usize,
+    runtime_frames: RuntimeFrames,
 }
 
 /// Where stacks end.
@@ -135,10 +142,11 @@ impl StackRows {
 
 impl StackCache {
     /// `limit_bytes` bounds what is kept, and what one query may need.
-    pub(crate) fn new(limit_bytes: usize) -> StackCache {
+    pub(crate) fn new(limit_bytes: usize, runtime_frames: RuntimeFrames) -> StackCache {
         StackCache {
-            trie: Mutex::default(),
+            trie: Mutex::new(empty(runtime_frames)),
             limit_bytes,
+            runtime_frames,
         }
     }
 
@@ -151,16 +159,24 @@ impl StackCache {
             (trie.bytes(), trie.nodes() == 1 || held_bytes == trie.bytes())
         };
         if bytes > self.limit_bytes || !(is_held || hold(pool, &current).is_ok()) {
-            *current = Shared::default();
+            *current = empty(self.runtime_frames);
         }
         current.clone()
+    }
+
+    /// Keeps nothing: queries that run go on with what they have.
+    pub(crate) fn clear(&self) {
+        let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
+        if read(&current).nodes() > 1 {
+            *current = empty(self.runtime_frames);
+        }
     }
 
     /// The next query begins another tree.
     fn forget(&self, trie: &Shared) {
         let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, trie) {
-            *current = Shared::default();
+            *current = empty(self.runtime_frames);
         }
     }
 
@@ -324,15 +340,21 @@ impl StackCache {
             .iter()
             .map(|(id, frames, truncated)| (id, (frames, truncated)))
             .collect();
+        let roles: Vec<Role> = stacks.frames.iter().map(|frame| Role::of(&frame.name)).collect();
         for id in ids {
             stacks.stacks.push(match row_of.get(id) {
-                Some((frames, truncated)) => Stack {
-                    frames: frames
-                        .iter()
-                        .map(|frame| place_of.get(frame).copied().unwrap_or(unknown))
-                        .collect(),
-                    truncated: *truncated,
-                },
+                Some((frames, truncated)) => {
+                    let places = frames.iter().map(|id| place_of.get(id).copied().unwrap_or(unknown));
+                    let places: Vec<u32> = places.collect();
+                    let told = match self.runtime_frames {
+                        RuntimeFrames::Fold => folded(&places, |place| roles[place as usize]),
+                        RuntimeFrames::Show => None,
+                    };
+                    Stack {
+                        frames: told.unwrap_or(places).into(),
+                        truncated: *truncated,
+                    }
+                }
                 None => Stack {
                     frames: Box::new([unknown]),
                     truncated: false,
@@ -565,7 +587,7 @@ mod tests {
     fn what_a_query_added_that_was_given_up_is_on_the_account_of_the_next() {
         let pool = |bytes| Arc::new(GreedyMemoryPool::new(bytes)) as Arc<dyn MemoryPool>;
         for (room, is_kept) in [(1 << 20, true), (16, false)] {
-            let (pool, dictionary) = (pool(room), StackCache::new(1 << 20));
+            let (pool, dictionary) = (pool(room), StackCache::new(1 << 20, RuntimeFrames::Fold));
             let given_up = dictionary.current(&pool);
             assert_eq!(pool.reserved(), 0, "nothing is kept yet");
             write(&given_up).add_frame(1, &Frame::new(Kind::Native, "lib", "f", "", None));

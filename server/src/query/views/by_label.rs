@@ -11,7 +11,7 @@ use crate::query::plan::days::Days;
 use crate::query::plan::scope::{ResolvedSelector, scope};
 use crate::query::plan::small_tables::collect_rows;
 use crate::query::plan::steps::Steps;
-use crate::query::tree::stack_cache::NO_TREE;
+use crate::query::tree::stack_cache::{NO_TREE, StackCache};
 use crate::query::views::engine::Engine;
 use crate::query::views::facets::each_of::EachOf;
 use crate::query::views::matching::{OnlyStacks, StackIds};
@@ -148,7 +148,7 @@ async fn counted(
     for of_label in counted.each {
         let (mut grouped, stacks) = of_label.grouped();
         if let Some(stacks) = stacks {
-            judge(engine, snapshot, &days, &mut grouped, &stacks).await?;
+            judge(engine.dictionary(question), snapshot, &days, &mut grouped, &stacks).await?;
         }
         all.push(grouped);
     }
@@ -186,7 +186,7 @@ async fn source(snapshot: &Snapshot, days: &Days, label: Label) -> Result<(&'sta
 
 /// Looks at each stack once, however many samples have it.
 async fn judge(
-    engine: &Engine,
+    dictionary: &StackCache,
     snapshot: &Snapshot,
     days: &Days,
     grouped: &mut Grouped,
@@ -200,7 +200,7 @@ async fn judge(
             ids.len() - 1
         });
     }
-    let found = engine.dictionary.leaves(snapshot, days, &ids, NO_TREE).await?;
+    let found = dictionary.leaves(snapshot, days, &ids, NO_TREE).await?;
     for (_, group) in &mut grouped.groups {
         group.quality = Some(Quality::default());
     }

@@ -118,7 +118,10 @@ pub(crate) async fn pair(
         let (stacks, above) = grouping.stacks(&ids);
         (ids, rows) = (stacks, Some(Arc::new(above)));
     }
-    let mut leaves = engine.dictionary.leaves(snapshot, &days, &ids, TWO_TREES).await?;
+    let mut leaves = engine
+        .dictionary(&comparison.question)
+        .leaves(snapshot, &days, &ids, TWO_TREES)
+        .await?;
     leaves.rows = rows;
     Ok(Pair {
         base,

@@ -1,5 +1,6 @@
 //! What queries share: their turns, and what is kept from one to the next. One engine serves the whole process.
 
+use crate::query::ask::question::{Question, RuntimeFrames};
 use crate::query::limits::admission::{Admission, Limits};
 use crate::query::limits::error::QueryError;
 use crate::query::tree::stack_cache::StackCache;
@@ -11,7 +12,9 @@ use std::future::Future;
 pub struct Engine {
     /// Lets queries run, or wait for their turn.
     pub admission: Admission,
-    pub(crate) dictionary: StackCache,
+    folded: StackCache,
+    /// With runtimes' own frames.
+    whole: StackCache,
     pub(crate) types: Types,
 }
 
@@ -25,9 +28,22 @@ impl Engine {
     /// Within these limits; nothing is kept yet, and no query runs.
     pub fn new(limits: Limits) -> Engine {
         Engine {
-            dictionary: StackCache::new(limits.dictionary_bytes),
+            folded: StackCache::new(limits.dictionary_bytes, RuntimeFrames::Fold),
+            whole: StackCache::new(limits.dictionary_bytes, RuntimeFrames::Show),
             types: Types::default(),
             admission: Admission::new(limits),
+        }
+    }
+
+    /// The stacks that a question is about. Those with runtimes' own frames are kept until somebody asks without them:
+    /// there is memory for one of the two.
+    pub(crate) fn dictionary(&self, question: &Question) -> &StackCache {
+        match question.runtime_frames {
+            RuntimeFrames::Show => &self.whole,
+            RuntimeFrames::Fold => {
+                self.whole.clear();
+                &self.folded
+            }
         }
     }
 

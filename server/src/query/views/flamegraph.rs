@@ -218,10 +218,13 @@ pub async fn flamegraph(
             (Arc::new(stacks), Some(Arc::new(rows)))
         }
     };
-    let mut leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
+    let mut leaves = engine
+        .dictionary(&side.question)
+        .leaves(snapshot, &days, &ids, ONE_TREE)
+        .await?;
     leaves.rows = rows;
     let stacks = if view.stacks {
-        engine.dictionary.stacks(snapshot, &days, &ids).await?
+        engine.dictionary(&side.question).stacks(snapshot, &days, &ids).await?
     } else {
         Stacks::default()
     };

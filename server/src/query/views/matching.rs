@@ -41,7 +41,8 @@ pub enum FrameMatch {
 }
 
 impl FrameMatch {
-    /// `KIND,MODULE,FUNCTION`; a backslash stands before a comma of the module, a semicolon and a backslash.
+    /// `KIND,MODULE,FUNCTION`, where a language stands for the kind of what is of one; a backslash stands before a
+    /// comma of the module, a semicolon and a backslash.
     pub fn frame(text: &str) -> Result<FrameMatch, String> {
         match <[Name; 1]>::try_from(named(text)?) {
             Ok([name]) => Ok(FrameMatch::Frame(name)),
@@ -144,7 +145,11 @@ fn name_of(parts: Vec<String>) -> Result<Name, String> {
             module: module.into(),
             kind,
         }),
-        None => Err("no stack has frames of this kind".to_owned()),
+        None => {
+            let known = Kind::ALL.into_iter().filter(|kind| kind.is_of_stacks());
+            let known: Vec<&str> = known.map(Kind::name).collect();
+            Err(format!("no stack has frames of this kind, but of {}", known.join(", ")))
+        }
     }
 }
 
@@ -179,7 +184,7 @@ pub(crate) async fn matching_stacks(
     .await?;
     let WeightedCounts { ids, periods, .. } = counts.weighed(&Unit::time());
     let leaves = engine
-        .dictionary
+        .dictionary(question)
         .leaves(snapshot, &Days::of(question.window), &ids, ONE_TREE)
         .await?;
     let stacks: Arc<StackIds> = blocking(move || {

@@ -189,7 +189,10 @@ pub async fn timeline(
     let complete = earliest.complete;
     let moments = earliest.moments.into_sorted_vec();
     let ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
-    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
+    let leaves = engine
+        .dictionary(&question)
+        .leaves(snapshot, &days, &ids, ONE_TREE)
+        .await?;
     let (services, tgids) = tokio::try_join!(
         values_by_id(snapshot, &days, Label::Service),
         values_by_id(snapshot, &days, Label::Tgid)
@@ -364,7 +367,10 @@ pub async fn before(
     let mut ids: Vec<i64> = places.hits.iter().map(|(_, _, id)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
-    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
+    let leaves = engine
+        .dictionary(&question)
+        .leaves(snapshot, &days, &ids, ONE_TREE)
+        .await?;
     let wanted = wanted.clone();
     let moments = blocking(move || {
         let is_hit = has_match(&leaves, &wanted);
@@ -390,6 +396,7 @@ pub async fn before(
         },
         except: None,
         unit: question.unit.clone(),
+        runtime_frames: question.runtime_frames,
     };
     let (steps, limit) = (Steps::one(around.window), engine.limits().stacks);
     let everything = scope(snapshot, &around).await?;
@@ -406,7 +413,10 @@ pub async fn before(
     let counts = found.counts.weighed(&kind.unit);
     let exposure = exposure.with_samples(counts.periods.samples, Steps::one(question.window));
     let days = Days::of(around.window);
-    let leaves = engine.dictionary.leaves(snapshot, &days, &counts.ids, ONE_TREE).await?;
+    let leaves = engine
+        .dictionary(&question)
+        .leaves(snapshot, &days, &counts.ids, ONE_TREE)
+        .await?;
     let side = Side {
         question,
         counts,

@@ -1,6 +1,7 @@
 //! What senders say of themselves: attributes that are no fixed labels, kinds of frames, entries for nothing,
 //! nameless modules.
 
+use super::recorded::rows;
 use crate::ingest::App;
 use crate::support::{Dictionary, attributes, get, now_ns, request, text};
 use opentelemetry_proto::tonic::profiles::v1development::{Location, Profile, Sample, Stack};
@@ -166,23 +167,24 @@ async fn frames_are_what_their_senders_call_them() {
     let begin_ns = u64::try_from(now_ns()).unwrap() - 60_000_000_000;
     let mut dictionary = Dictionary::new();
     let kinds = [
-        ("go", "native"),
-        ("rust", "native"),
-        ("cuda", "unknown"),
-        ("unknown", "unknown"),
-        ("cpython", "cpython"),
-        ("kernel", "kernel"),
-        ("native", "native"),
-        ("java", "jvm"),
-        ("nodejs", "v8js"),
-        ("ruby", "ruby"),
-        ("php", "php"),
-        ("luajit", "lua"),
-        ("label", "unknown"),
+        ("go", "native", ""),
+        ("rust", "native", ""),
+        ("cuda", "unknown", ""),
+        ("unknown", "unknown", ""),
+        ("cpython", "interpreted", "cpython"),
+        ("kernel", "kernel", ""),
+        ("native", "native", ""),
+        ("java", "interpreted", "jvm"),
+        ("nodejs", "interpreted", "v8js"),
+        ("ruby", "interpreted", "ruby"),
+        ("php", "interpreted", "php"),
+        ("luajit", "interpreted", "lua"),
+        ("jit", "jit", ""),
+        ("label", "unknown", ""),
     ];
     let mut samples: Vec<Sample> = kinds
         .iter()
-        .map(|(kind, _)| Sample {
+        .map(|(kind, ..)| Sample {
             stack_index: dictionary.stack(&[(kind, "/bin/app", &format!("in_{kind}"))]),
             timestamps_unix_nano: vec![begin_ns],
             ..Default::default()
@@ -221,26 +223,87 @@ async fn frames_are_what_their_senders_call_them() {
     let own = attributes([("host.name", text("n"))]);
     assert_eq!(app.post_plain(&request(own, profile, dictionary)).await.status, 200);
     let flame = ask(&app, "/api/v1/flamegraph?from=now-5m").await;
-    let (nodes, strings, names_of_kinds) = (&flame["nodes"], &flame["strings"], &flame["kinds"]);
-    let of = |list: &str, at: usize| nodes[list][at].as_u64().unwrap() as usize;
-    let seen: Vec<(String, String, u64)> = (1..nodes["name"].as_array().unwrap().len())
-        .map(|at| {
-            let name = strings[of("name", at)].as_str().unwrap().to_owned();
-            let kind = names_of_kinds[of("kind", at)].as_str().unwrap().to_owned();
-            (name, kind, nodes["total"][at].as_u64().unwrap())
-        })
+    let column = |list: &str| flame["nodes"][list].as_array().unwrap().iter();
+    let names = column("name").map(|at| flame["strings"][at.as_u64().unwrap() as usize].as_str().unwrap());
+    let seen: Vec<(&str, u64)> = names
+        .zip(column("total").map(|total| total.as_u64().unwrap()))
         .collect();
-    for (kind, right) in kinds {
-        let found = seen.iter().find(|(name, ..)| *name == format!("in_{kind}")).unwrap();
-        assert_eq!(found.1, right, "{kind}");
-    }
-    assert!(
-        seen.iter().any(|(name, _, total)| name == "[app]" && *total == 40),
-        "{seen:?}"
-    );
-    assert!(
-        seen.iter().any(|(name, _, total)| name == "[unknown]" && *total == 1),
-        "{seen:?}"
-    );
+    assert!(seen.contains(&("[app]", 40)), "{seen:?}");
+    assert!(seen.contains(&("[unknown]", 1)), "{seen:?}");
     assert_eq!(flame["quality"]["truncated_samples"], 1, "{flame}");
+
+    // Every answer with frames says kind and language apart.
+    let base = "base_from=now-10m&base_until=now-5m&from=now-5m";
+    let trees = [
+        "flamegraph?from=now-5m",
+        "timeline?from=now-5m",
+        &format!("diff?{base}"),
+    ]
+    .map(str::to_owned);
+    for path in trees {
+        let told = of_nodes(&ask(&app, &format!("/api/v1/{path}")).await);
+        for (sent, kind, language) in kinds {
+            let right = [&format!("in_{sent}"), kind, language].map(str::to_owned);
+            assert!(told.contains(&right), "{path}: {right:?} of {told:?}");
+        }
+    }
+    let tables = [
+        "top?from=now-5m",
+        &format!("top?{base}"),
+        "search?search=in_&from=now-5m",
+    ]
+    .map(str::to_owned);
+    for path in tables {
+        let told = ask(&app, &format!("/api/v1/{path}")).await;
+        let rows = told["rows"].as_array().or(told["hits"].as_array()).unwrap();
+        for (sent, kind, language) in kinds {
+            let name = format!("in_{sent}");
+            let row = rows
+                .iter()
+                .find(|row| row["name"] == name.as_str() || row["value"] == name.as_str());
+            let row = row.unwrap_or_else(|| panic!("{path}: no {name} in {told}"));
+            assert_eq!(
+                (&row["kind"], &row["language"]),
+                (&kind.into(), &language.into()),
+                "{path}: {row}"
+            );
+        }
+    }
+    let csv = get(&app.address, "/api/v1/top?from=now-5m&format=csv").await.body;
+    let csv = std::str::from_utf8(&csv).unwrap();
+    let head = csv.lines().next().unwrap();
+    assert!(head.starts_with("name,module,kind,language,self,"), "{head}");
+    for (sent, kind, language) in kinds {
+        let line = format!("in_{sent},app,{kind},{language},1,");
+        assert!(csv.lines().any(|own| own.starts_with(&line)), "{line} in {csv}");
+    }
+    // Who asks for a frame gives the language where there is one; the table has that alone.
+    for (sent, kind, language) in kinds {
+        let samples = async |word: &str| {
+            let path = format!("/api/v1/top?from=now-5m&match_frame={word},app,in_{sent}");
+            ask(&app, &path).await["samples"].as_u64().unwrap()
+        };
+        let word = if language.is_empty() { kind } else { language };
+        assert!(samples(word).await > 0, "{word} of {sent}");
+        assert!(language.is_empty() || samples(kind).await == 0, "{kind} of {sent}");
+        let query = format!("SELECT kind FROM frames WHERE function = 'in_{sent}'");
+        assert_eq!(rows(&app, &query).await, [serde_json::json!([word])], "{sent}");
+    }
+}
+
+/// Name, kind and language of each node of an answer.
+fn of_nodes(answer: &serde_json::Value) -> Vec<[String; 3]> {
+    let text = |list: &str, column: &str, node: usize| {
+        let at = answer["nodes"][column][node].as_u64().unwrap() as usize;
+        answer[list][at].as_str().unwrap().to_owned()
+    };
+    (0..answer["nodes"]["name"].as_array().unwrap().len())
+        .map(|node| {
+            [
+                text("strings", "name", node),
+                text("kinds", "kind", node),
+                text("languages", "kind", node),
+            ]
+        })
+        .collect()
 }

@@ -5,4 +5,5 @@ mod labels;
 mod layouts;
 mod recorded;
 mod refusals;
+mod runtime_frames;
 mod unread;

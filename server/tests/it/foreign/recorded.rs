@@ -118,7 +118,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-async fn rows(app: &App, statement: &str) -> Vec<Value> {
+pub(super) async fn rows(app: &App, statement: &str) -> Vec<Value> {
     let body = json!({"query": statement}).to_string();
     let request = Request::post("/api/v1/sql")
         .header("host", &app.address)

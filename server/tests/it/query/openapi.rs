@@ -75,7 +75,10 @@ fn examples(document: &Document, parameter: &Value, times: &BTreeMap<String, Str
         ("Time", _) => (vec![times[name].clone()], owned(&["yesterday", "now-1y"])),
         ("Duration", _) => (owned(&["10s", "1m", "400d"]), owned(&["10", "0s", "401d", "1y"])),
         ("Pattern", _) => (owned(&["^work$"]), owned(&["("])),
-        ("Frame", _) => (owned(&["native,/usr/bin/app,main"]), owned(&["main"])),
+        ("Frame", _) => (
+            owned(&["native,/usr/bin/app,main", "v8js,app.js,main"]),
+            owned(&["main"]),
+        ),
         ("FramePath", _) => (
             owned(&["native,/usr/bin/app,main;native,/usr/bin/app,hot"]),
             owned(&["main;hot"]),

@@ -266,6 +266,6 @@ async fn tables_charts_and_labels_add_up() {
         .text("top", &with(&[("by", "function"), ("format", "csv")]))
         .await;
     assert_eq!(csv.lines().count(), top["rows"].as_array().unwrap().len() + 1);
-    assert!(csv.starts_with("name,module,kind,self,total"));
+    assert!(csv.starts_with("name,module,kind,language,self,total"));
     assert_eq!(server.json("labels", &[]).await["labels"].as_array().unwrap().len(), 15);
 }

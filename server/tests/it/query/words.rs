@@ -111,8 +111,8 @@ async fn one_word_is_looked_for_everywhere() {
         );
         let function = &answer["hits"][2];
         assert_eq!(
-            (&function["module"], &function["kind"]),
-            (&json!("app"), &json!("native"))
+            (&function["module"], &function["kind"], &function["language"]),
+            (&json!("app"), &json!("native"), &json!(""))
         );
         let services = found("svc-", &[("limit", "2")]).await;
         assert_eq!(services["count"], 60);

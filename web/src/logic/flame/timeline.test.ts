@@ -42,6 +42,7 @@ function answer(taken: Taken[], complete = true): TimelineAnswer {
     complete,
     strings: ["", "all", "main", "work", "read", "idle_loop", "app"],
     kinds: ["root", "kernel", "native"],
+    languages: ["", "", ""],
     nodes: {
       parent: [-1, 0, 1, 2, 1],
       name: [1, 2, 3, 4, 5],

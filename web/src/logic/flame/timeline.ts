@@ -6,6 +6,7 @@
  */
 import type { TimelineAnswer, TimelineSamples } from "../../api/types.ts";
 import { clockMs } from "../time/time.ts";
+import { kindsOfAnswer } from "../tree/frameKey.ts";
 import { BadTree, ROOT, type Tree } from "../tree/tree.ts";
 import { nodeAt } from "./layout.ts";
 import { matchesOf, namesOf, type Search, search, type Wanted } from "./search.ts";
@@ -117,7 +118,7 @@ export function chartOf(answer: TimelineAnswer): Chart {
   const { samples, nodes } = answer;
   const ends = endsOf(samples);
   const strings = [...answer.strings];
-  const kinds = [...answer.kinds];
+  const kinds = kindsOfAnswer(answer);
   const rootKind = Math.max(kinds.indexOf("root"), 0);
   const byThread = new Set(samples.tid).size === 1 && new Set(samples.cpu).size > 1;
   const names = new Map<string, number>();

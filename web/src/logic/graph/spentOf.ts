@@ -1,11 +1,11 @@
 /**
- * What "spent by" is about. In: the function of the selected frame, and the search. Out: which of them it is of, and the
- * parameters by which the server finds its samples. What was selected last is a frame of what the search finds, so that
- * the frame is meant where there are both.
+ * What "spent by" is about. In: the function of the selected frame, and the search. Out: which of them it is of, and
+ * the parameters by which the server finds its samples. What was selected last is a frame of what the search finds,
+ * so that the frame is meant where there are both.
  */
 import { matcherOf, serverPattern } from "../flame/search.ts";
+import type { FrameKey } from "../tree/frameKey.ts";
 import { type FrameMatch, matchOf } from "../tree/frameMatch.ts";
-import type { FrameKey } from "../tree/places.ts";
 
 export type SpentOf =
   | { of: "function"; name: string; match: FrameMatch; isSearched: boolean }

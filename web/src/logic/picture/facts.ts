@@ -6,7 +6,7 @@ import { plainLine } from "../text/plain.ts";
 import { dateText, type Window, zoneText } from "../time/time.ts";
 
 /** An answer without its columns, which a parsed one has as a tree. */
-type Sums<Answer> = Omit<Answer, "nodes" | "strings" | "kinds">;
+type Sums<Answer> = Omit<Answer, "nodes" | "strings" | "kinds" | "languages">;
 
 export type Fact = readonly [title: string, text: string];
 

@@ -13,9 +13,9 @@ describe("an answer with its tree", () => {
     const { tree, fault, ...rest } = parseAnswer("flamegraph", JSON.stringify(answer));
     expect(tree).toEqual(treeOf(answer));
     expect(fault).toBe("");
-    const { strings, kinds, nodes, ...figures } = answer;
+    const { strings, kinds, languages, nodes, ...figures } = answer;
     expect(rest).toEqual(figures);
-    expect([strings, kinds, nodes].every(Boolean)).toBe(true);
+    expect([strings, kinds, languages, nodes].every(Boolean)).toBe(true);
     expect(parseAnswer("diff", JSON.stringify(diffOf(FRAMES))).tree).toEqual(diffTreeOf(diffOf(FRAMES), "both"));
   });
 

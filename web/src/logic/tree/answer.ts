@@ -8,7 +8,7 @@ import { withoutOneRow } from "./rows.ts";
 import { BadTree, diffTreeOf, type Tree, treeOf } from "./tree.ts";
 
 /** What a tree is made of, and gone with it. */
-type Columns = { strings: string[]; kinds: string[]; nodes: TreeColumns };
+type Columns = { strings: string[]; kinds: string[]; languages: string[]; nodes: TreeColumns };
 
 export type Parsed<Answer extends Columns> = Omit<Answer, keyof Columns> & { tree: Tree | null; fault: string };
 
@@ -32,12 +32,12 @@ export function parseAnswer<K extends Kind>(kind: K, text: string, ownRows = fal
 }
 
 function parseFlamegraph(answer: FlamegraphAnswer, ownRows: boolean): ParsedFlamegraph {
-  const { strings: _, kinds, nodes, ...rest } = answer;
+  const { strings: _, kinds, languages: __, nodes, ...rest } = answer;
   return { ...rest, ...sound(() => treeOf(ownRows ? { ...answer, nodes: withoutOneRow(nodes, kinds) } : answer)) };
 }
 
 function parseDiff(answer: DiffAnswer): ParsedDiff {
-  const { strings: _, kinds: __, nodes: ___, ...rest } = answer;
+  const { strings: _, kinds: __, languages: ___, nodes: ____, ...rest } = answer;
   return { ...rest, ...sound(() => diffTreeOf(answer, "both")) };
 }
 

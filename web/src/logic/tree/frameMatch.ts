@@ -3,7 +3,7 @@
  * at one place below its callers, where its namesakes elsewhere don't count. In: a frame of the tree as it was sent.
  * Out: parameters.
  */
-import type { FrameKey } from "./places.ts";
+import type { FrameKey } from "./frameKey.ts";
 import { isRow } from "./rows.ts";
 import { ancestors, frameName, kindName, moduleName, type Tree } from "./tree.ts";
 

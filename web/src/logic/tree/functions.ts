@@ -1,13 +1,13 @@
 /** Functions of a tree. In: a tree. Out: where one stands in it, in a table, and which modules there are. */
 import { compareText } from "../text/names.ts";
-import type { FrameKey } from "./places.ts";
+import { type FrameKey, isSameFunction } from "./frameKey.ts";
 import { isRow } from "./rows.ts";
 import { frameName, kindName, moduleName, type Tree } from "./tree.ts";
 
 /** The row of a frame's function, or -1. */
 export function rowOf(rows: readonly FrameKey[], tree: Tree, node: number): number {
-  const [name, module, kind] = [frameName(tree, node), moduleName(tree, node), kindName(tree, node)];
-  return rows.findIndex((row) => row.name === name && row.module === module && row.kind === kind);
+  const key = { name: frameName(tree, node), module: moduleName(tree, node), kind: kindName(tree, node) };
+  return rows.findIndex((row) => isSameFunction(row, key));
 }
 
 /** The frame of a function that has the most samples; null where the tree has none. */

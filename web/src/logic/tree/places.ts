@@ -2,12 +2,7 @@
  * Where a function stands: files of its module, build ids, source lines. In: a frame as a tree shows it. Out: the
  * question to the table `frames` (`server/docs/tables.md`), and its rows put together.
  */
-
-export interface FrameKey {
-  name: string;
-  module: string;
-  kind: string;
-}
+import type { FrameKey } from "./frameKey.ts";
 
 export interface Place {
   /** The whole path. */
@@ -43,7 +38,7 @@ export function placesOf(rows: readonly (readonly unknown[])[], module: string):
   const places = new Map<string, Place>();
   for (const [path, buildId, file, from, until] of rows) {
     const whole = String(path);
-    if (baseName(whole) !== module) continue;
+    if (!isOf(whole, module)) continue;
     const key = `${whole} ${String(buildId)}`;
     const place = places.get(key) ?? { module: whole, buildId: String(buildId), sources: [] };
     places.set(key, place);
@@ -54,8 +49,10 @@ export function placesOf(rows: readonly (readonly unknown[])[], module: string):
   return list.sort((a, b) => Number(b.buildId !== "") - Number(a.buildId !== "") || (a.module < b.module ? -1 : 1));
 }
 
-function baseName(path: string): string {
-  return path.replace(/\/+$/, "").replace(/^.*\//, "");
+/** A module is the end of its path: the file, of some with the folder. */
+function isOf(path: string, module: string): boolean {
+  const whole = path.replace(/\/+$/, "");
+  return whole === module || whole.endsWith(`/${module}`);
 }
 
 export function sourceText({ file, from, until }: Place["sources"][number]): string {

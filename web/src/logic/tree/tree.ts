@@ -5,6 +5,7 @@
  */
 import type { DiffAnswer, DiffColumns, FlamegraphAnswer, Measured, TreeColumns } from "../../api/types.ts";
 import type { Change } from "../colour.ts";
+import { kindsOfAnswer } from "./frameKey.ts";
 import { type Scale, scaleOf } from "./judge.ts";
 import { atOnce, STEP, type Steps } from "./slices.ts";
 
@@ -94,16 +95,18 @@ function checked(values: number[], limit: number, name: string): Int32Array {
   return out;
 }
 
-export function treeOf(answer: Pick<FlamegraphAnswer, "nodes" | "strings" | "kinds">): Tree {
-  const frames = framesOf(answer.nodes, answer.strings, answer.kinds);
-  return assemble(frames, answer, frames.total, null);
+export function treeOf(answer: Pick<FlamegraphAnswer, "nodes" | "strings" | "kinds" | "languages">): Tree {
+  const names = { strings: answer.strings, kinds: kindsOfAnswer(answer) };
+  const frames = framesOf(answer.nodes, names);
+  return assemble(frames, names, frames.total, null);
 }
 
 export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
   const nodes = answer.nodes;
   const size = nodes.parent.length;
   const floats = (name: keyof DiffColumns) => Float64Array.from(column(nodes, name, size));
-  const frames = framesOf(nodes, answer.strings, answer.kinds);
+  const names = { strings: answer.strings, kinds: kindsOfAnswer(answer) };
+  const frames = framesOf(nodes, names);
   const hasBoth = answer.base.samples > 0 && answer.comparison.samples > 0;
   const judged = {
     baseTotal: floats("base_total"),
@@ -163,7 +166,7 @@ export function withWidth(tree: Tree, width: Width): Tree {
   return assemble(tree, tree, widths(diff), diff, tree.shape, tree.callersFrom);
 }
 
-function framesOf(nodes: TreeColumns, strings: readonly string[], kinds: readonly string[]): Frames {
+function framesOf(nodes: TreeColumns, { strings, kinds }: Pick<Tree, "strings" | "kinds">): Frames {
   const size = nodes.parent.length;
   if (size === 0) throw new BadTree("the tree has no root");
   const parent = Int32Array.from(nodes.parent);

@@ -28,6 +28,7 @@ describe("the address", () => {
       sort: "-total",
       all: true,
       group: "service,process",
+      runtime_frames: "show",
       transform: "hide:a\\;b:c;merge",
       colour: "module",
       theme: "dark",

@@ -40,6 +40,8 @@ export interface PageState {
   group: string;
   /** What is done to the tree, in this order: `hide:malloc;merge`. */
   transform: string;
+  /** C functions of interpreters and virtual machines, between the functions that they run; empty: folded. */
+  runtime_frames: "" | "show";
   /** What a frame's colour tells; empty: the difference in a comparison, else the module. */
   colour: "" | "kind" | "module";
   theme: "" | "light" | "dark";
@@ -131,6 +133,7 @@ export const DEFAULTS: PageState = {
   all: false,
   group: "",
   transform: "",
+  runtime_frames: "",
   colour: "",
   theme: "",
   unit: "cores",
@@ -178,6 +181,7 @@ export const DEFAULTS: PageState = {
 export const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   view: ["explore", "compare", "heatmap", "timeline", "nodes"],
   normalize: ["", "rate", "share", "absolute"],
+  runtime_frames: ["", "show"],
   colour: ["", "kind", "module"],
   theme: ["", "light", "dark"],
   unit: UNITS,
@@ -212,7 +216,7 @@ export function missingIn({ pathname, search }: { pathname: string; search: stri
   return isKnown ? null : `view “${view.slice(0, 40)}”`;
 }
 
-/** Parameters of names that mean nothing here, as they stand in an address: another version of the page may know them. */
+/** Parameters of names that mean nothing here, as they stand in an address: another version may know them. */
 export function unknownIn(search: string): string {
   const kept = new URLSearchParams();
   for (const [name, value] of new URLSearchParams(search))

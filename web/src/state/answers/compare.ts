@@ -13,7 +13,7 @@ import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { fields, rows } from "../address/page.ts";
 import { DEFAULTS } from "../address/url.ts";
 import { parse } from "../question/parsing.ts";
-import { ask, grouped, MIN_SHARE, present, range, SERIES_LIMIT, TOP_LIMIT } from "../question/question.ts";
+import { ask, grouped, MIN_SHARE, ownFrames, present, range, SERIES_LIMIT, TOP_LIMIT } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { marks } from "./heatmap.ts";
 
@@ -96,6 +96,7 @@ function markedParameters(): Parameters {
     base_except_from: a?.except?.from,
     base_except_until: a?.except?.until,
     normalize: normalize.value,
+    ...ownFrames.value,
   };
 }
 
@@ -110,6 +111,7 @@ export function pairParameters(): Parameters {
     base_query: baseQuery.value,
     base_from: base.from,
     base_until: base.until,
+    ...ownFrames.value,
     ...criteria(),
   };
 }

@@ -6,7 +6,7 @@ import { computed } from "@preact/signals";
 import { api, type DiffTopRow, type TopAnswer } from "../../api/index.ts";
 import { lengthOf, shift } from "../../logic/time/windows.ts";
 import { fields } from "../address/page.ts";
-import { ask, range, TOP_LIMIT } from "../question/question.ts";
+import { ask, ownFrames, range, TOP_LIMIT } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { comparing, isPaired, pairParameters } from "./compare.ts";
 import { facetsBy } from "./facets.ts";
@@ -84,6 +84,7 @@ export const changedMost: Judged = resource(() => {
     until: window.until,
     base_from: base.from,
     base_until: base.until,
+    ...ownFrames.value,
     by: rank.value,
     limit: TOP_LIMIT,
     // What callees add would put all their callers first.

@@ -13,7 +13,7 @@ export const TOP_LIMIT = 2_000;
 /** The server folds frames below a millionth of the window, so that nothing is left out of a million samples. */
 export const MIN_SHARE = 0.000001;
 
-const { view, type, query, from, until } = fields;
+const { view, type, query, from, until, runtime_frames } = fields;
 
 /** The present, as of the last question; moves when something is asked anew, so that windows hold still in between. */
 export const present = computed(() => {
@@ -32,12 +32,18 @@ export function ask<T>(name: string, parameters: Parameters, run: (signal: Abort
 export const grouped = (labels: readonly string[]): Parameters =>
   labels.length === 0 ? {} : { group: labels.join(",") };
 
+/** Whether frames of runtimes stand by themselves, as every question about frames says it. */
+export const ownFrames = computed<Parameters>(() =>
+  runtime_frames.value === "" ? {} : { runtime_frames: runtime_frames.value },
+);
+
 /** What is selected, as the server is asked. */
 export const selection = computed<Parameters>(() => ({
   type: type.value,
   query: query.value,
   from: from.value,
   until: until.value,
+  ...ownFrames.value,
 }));
 
 /** The range of the page. */

@@ -7,7 +7,7 @@ import { stackOf } from "../../logic/series/stack.ts";
 import { halves } from "../../logic/time/windows.ts";
 import { page, rows } from "../address/page.ts";
 import { comparing, criteria, diff, isPaired, pair } from "../answers/compare.ts";
-import { ask, grouped } from "../question/question.ts";
+import { ask, grouped, ownFrames } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { sent } from "./tree.ts";
 
@@ -58,6 +58,7 @@ export const control: Resource<DiffAnswer> = resource(() => {
     ...grouped(rows.value.labels),
     normalize: answer.normalize,
     min_share: ROOT_ONLY,
+    ...ownFrames.value,
   };
   return ask("control", parameters, (signal) => api.judged(parameters, signal));
 });

@@ -3,13 +3,14 @@ import { computed, effect, signal } from "@preact/signals";
 import { api } from "../../api/index.ts";
 import { type LabelMatcher, withMatchers } from "../../logic/labels/selector.ts";
 import { parseTime } from "../../logic/time/time.ts";
+import { type FrameKey, isSameFunction } from "../../logic/tree/frameKey.ts";
 import { type FrameMatch, matchOf, pathMatchOf } from "../../logic/tree/frameMatch.ts";
-import { type FrameKey, placesOf, placesQuery } from "../../logic/tree/places.ts";
+import { placesOf, placesQuery } from "../../logic/tree/places.ts";
 import { isNoFunction, isRow, rowMatchers } from "../../logic/tree/rows.ts";
 import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
 import { fields, page } from "../address/page.ts";
 import { pair } from "../answers/compare.ts";
-import { ask, present } from "../question/question.ts";
+import { ask, ownFrames, present } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
 import { selected } from "./selection.ts";
 import { transforms, tree } from "./tree.ts";
@@ -71,7 +72,7 @@ const history = resource(() => {
   const place = settledPlace.value;
   if (asked === null || place === null) return null;
   const { match, query } = place;
-  const parameters = { type: page.value.type, query, ...chartRange.value, by: "mode", ...match };
+  const parameters = { type: page.value.type, query, ...chartRange.value, by: "mode", ...match, ...ownFrames.value };
   return ask("frame", parameters, async (signal) => ({ asked, answer: await api.series(parameters, signal) }));
 });
 
@@ -79,7 +80,7 @@ const history = resource(() => {
 export const frameSeries = {
   data: computed(() => {
     const [known, wanted] = [history.data.value, chosen.value];
-    if (known === null || wanted === null || !isSameKey(known.asked.key, wanted)) return null;
+    if (known === null || wanted === null || !isSameFunction(known.asked.key, wanted)) return null;
     const isThere = fields.history.value !== "place" || isSamePlace(known.asked, settled.value);
     return isThere ? known.answer : null;
   }),
@@ -88,10 +89,6 @@ export const frameSeries = {
 
 function isSamePlace(a: Asked, b: Asked | null): boolean {
   return JSON.stringify([a.path, a.rows]) === JSON.stringify([b?.path ?? null, b?.rows ?? []]);
-}
-
-function isSameKey(a: FrameKey, b: FrameKey): boolean {
-  return a.name === b.name && a.module === b.module && a.kind === b.kind;
 }
 
 /** Which files, build ids and source lines the selected function has. */

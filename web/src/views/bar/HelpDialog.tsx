@@ -64,6 +64,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["m", "collapse its module"],
       ["b", "preceding samples"],
       ["r i", "merge recursion, invert"],
+      ["w", "runtimes' own frames"],
       ["Shift F10", "all of these as a menu"],
     ],
   ],

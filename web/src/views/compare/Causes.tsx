@@ -17,6 +17,7 @@ import { fitName } from "../../logic/text/names.ts";
 import { rangeText } from "../../logic/time/time.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { focusOf } from "../../logic/tree/focus.ts";
+import { rowKey } from "../../logic/tree/frameKey.ts";
 import { largestOf } from "../../logic/tree/functions.ts";
 import type { Tree } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
@@ -183,14 +184,13 @@ function OwnChanges({ telling }: { telling: Telling }) {
       <p class="judged dim">{judgedText(answer)}</p>
       <ol class="own" data-testid="own-changes">
         {rows.slice(0, MOST_FUNCTIONS).map((row) => (
-          <li key={`${row.name} ${row.module} ${row.kind}`}>
+          <li key={`${row.name} ${row.module} ${row.kind} ${row.language}`}>
             <button
               type="button"
               title={`Select ${row.name}`}
               onClick={() => {
                 if (drawn === null) return;
-                const key = { name: row.name, module: row.module ?? "", kind: row.kind ?? "" };
-                select(largestOf(drawn, key), { tab: "causes" });
+                select(largestOf(drawn, rowKey(row)), { tab: "causes" });
               }}
             >
               <i class={`mark ${row.state}`} aria-hidden="true">

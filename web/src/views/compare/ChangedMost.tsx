@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { sideNamesOf } from "../../logic/compare/sideNames.ts";
 import { rangeText } from "../../logic/time/time.ts";
 import { pairTexts } from "../../logic/time/windows.ts";
+import { rowKey } from "../../logic/tree/frameKey.ts";
 import { largestOf } from "../../logic/tree/functions.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { changedMost, earlierWindow } from "../../state/answers/judged.ts";
@@ -74,8 +75,7 @@ export function ChangedMost({ choice }: { choice: ComponentChildren }) {
             if (rank !== "function") return actOnValue(rank, row.name, actionOf(event));
             const shown = tree.value.tree;
             findName(row.name);
-            const key = { name: row.name, module: row.module ?? "", kind: row.kind ?? "" };
-            if (shown !== null) select(largestOf(shown, key), { tab: "changed" });
+            if (shown !== null) select(largestOf(shown, rowKey(row)), { tab: "changed" });
           }}
         />
       )}

@@ -1,10 +1,10 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
 
-import type { DiffTopRow } from "../../api/types.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import { coresOfSides, measureOfPair } from "../../logic/graph/measure.ts";
 import { judgedRows } from "../../logic/table/diffRows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
+import { isSameFunction, rowKey } from "../../logic/tree/frameKey.ts";
 import { largestOf } from "../../logic/tree/functions.ts";
 import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
@@ -163,8 +163,6 @@ export function CompareProfile() {
   );
 }
 
-const keyOf = ({ name, module = "", kind = "" }: DiffTopRow) => ({ name, module, kind });
-
 function FunctionsTab({ hasBoth }: { hasBoth: boolean }) {
   const top = diffTop.data.value;
   const drawn = tree.value.tree;
@@ -181,10 +179,10 @@ function FunctionsTab({ hasBoth }: { hasBoth: boolean }) {
       rows={judgedRows(top.rows, hasBoth)}
       only={page.value.only}
       sides={sideNames.value}
-      isChosen={(row) => key !== null && row.name === key.name && row.module === key.module && row.kind === key.kind}
+      isChosen={(row) => key !== null && isSameFunction(rowKey(row), key)}
       onTake={(row) => {
         findName(row.name);
-        if (drawn !== null) select(largestOf(drawn, keyOf(row)), { tab: "functions" });
+        if (drawn !== null) select(largestOf(drawn, rowKey(row)), { tab: "functions" });
       }}
     />
   );

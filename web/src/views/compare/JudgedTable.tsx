@@ -9,6 +9,7 @@ import { changeWords, type SideNames, sideText } from "../../logic/compare/sideN
 import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, largestDelta, type Only } from "../../logic/table/diffRows.ts";
 import { duration, factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
+import { rowKey } from "../../logic/tree/frameKey.ts";
 import { tableMatcher } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow } from "../../state/screen/selection.ts";
 import { amount, counted } from "../../state/screen/units.ts";
@@ -90,7 +91,7 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
         <span
           class="function"
           title={
-            isFunction ? `${row.name}\n${kindWord(kindOf(row.kind ?? "", false))} · ${row.module ?? ""}` : row.name
+            isFunction ? `${row.name}\n${kindWord(kindOf(rowKey(row).kind, false))} · ${row.module ?? ""}` : row.name
           }
         >
           <i class={`mark ${row.state}`} title={words(row)}>

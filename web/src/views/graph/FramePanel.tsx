@@ -170,7 +170,7 @@ function Figures({ tree, node, focus, measure }: Props) {
         {row("total", "This frame and what it calls here", tree.total[node] as number)}
         {tree.shape === "upright" && row("self", "This frame itself", tree.self[node] as number)}
         {whole !== null && row("function", "All frames of this function; a recursion counts once", whole.total, true)}
-        {whole !== null && row("Function self", "All frames of this function themselves", whole.self, true)}
+        {whole !== null && row("function self", "All frames of this function themselves", whole.self, true)}
       </tbody>
     </table>
   );
@@ -364,7 +364,7 @@ function Places({ tree, node }: { tree: Tree; node: number }) {
       </p>
       {places.slice(0, MOST_PLACES).map(({ module: path, buildId, sources }) => (
         <ul key={`${path} ${buildId}`} class="place">
-          <li dir="auto">{path}</li>
+          {path !== module && <li dir="auto">{path}</li>}
           {buildId !== "" && <li class="dim">build id {buildId}</li>}
           {sources.slice(0, MOST_SOURCES).map((source) => (
             <li key={source.file} dir="auto">

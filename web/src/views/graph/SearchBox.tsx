@@ -73,28 +73,47 @@ export function SearchFigures() {
   const both = shown.diff !== null;
   // A name is searched for, and not one module's function: its namesakes are found with it.
   const isNamed = patternName(fields.match.value) !== fields.match.value && found.frames > 1;
+  const isNone = samples === 0 && found.framesInAll === 0;
   return (
     <span class="found" role="status" data-testid="found" aria-busy={isTreeStale.value}>
-      {samples === 0 && found.framesInAll === 0 ? (
-        `no frame matches${/[|*^$]/.test(fields.match.value) ? ": /…/ is a regular expression" : ""}`
-      ) : (
+      {/* Where there is no room for all of it, all is its title: the graph below must not move. */}
+      <span
+        class="found-text"
+        ref={(element) => {
+          if (element !== null) element.title = element.textContent ?? "";
+        }}
+      >
+        {isNone ? (
+          `no frame matches${/[|*^$]/.test(fields.match.value) ? ": /…/ is a regular expression" : ""}`
+        ) : (
+          <>
+            <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
+            {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
+            {both && `${count(found.baseSamples)} → `}
+            {amount(samples)} in {plural(found.frames, "frame")}
+            {isNamed && " so named, of any module"}
+            {found.callers !== null && (
+              <>
+                {" · "}
+                <b>
+                  {both
+                    ? `${percent(found.callers.baseShare)} → ${percent(found.callers.afterShare)}`
+                    : percent(found.callers.afterShare)}
+                </b>{" "}
+                of the callers
+              </>
+            )}
+          </>
+        )}
+        {shown.trimmed && whole === null && (
+          <span class="dim" title="Frames below a millionth of the window are folded and not searched.">
+            {" "}
+            (at least)
+          </span>
+        )}
+      </span>
+      {!isNone && (
         <>
-          <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
-          {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
-          {both && `${count(found.baseSamples)} → `}
-          {amount(samples)} in {plural(found.frames, "frame")}
-          {isNamed && " so named, of any module"}
-          {found.callers !== null && (
-            <>
-              {" · "}
-              <b>
-                {both
-                  ? `${percent(found.callers.baseShare)} → ${percent(found.callers.afterShare)}`
-                  : percent(found.callers.afterShare)}
-              </b>{" "}
-              of the callers
-            </>
-          )}
           <button type="button" class="button tiny" aria-label="Previous match" onClick={() => toMatch(-1)}>
             ‹
           </button>
@@ -102,12 +121,6 @@ export function SearchFigures() {
             ›
           </button>
         </>
-      )}
-      {shown.trimmed && whole === null && (
-        <span class="dim" title="Frames below a millionth of the window are folded and not searched.">
-          {" "}
-          (at least)
-        </span>
       )}
     </span>
   );

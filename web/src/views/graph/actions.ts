@@ -93,6 +93,7 @@ export function frameActions(shown: Tree, node: number): FrameAction[] {
 
 /** What is done to the whole tree; chosen again, it is undone. */
 export function treeActions(): FrameAction[] {
+  const isShown = page.value.runtime_frames === "show";
   const has = (op: Transform["op"]) => transforms.value.some((one) => one.op === op);
   return [
     {
@@ -106,6 +107,12 @@ export function treeActions(): FrameAction[] {
       label: has("invert") ? "From the root" : "Invert",
       hint: "From the leaf to its callers",
       run: () => addTransform({ op: "invert", name: "" }),
+    },
+    {
+      key: "w",
+      label: isShown ? "Fold runtimes' frames" : "Show runtimes' frames",
+      hint: "C functions of an interpreter or virtual machine between the functions that it runs",
+      run: () => navigate({ runtime_frames: isShown ? "" : "show", focus: "" }),
     },
   ];
 }

@@ -2,8 +2,10 @@
 
 mod kernel_side;
 mod perf;
+mod runtimes;
 
 use std::fs;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -37,6 +39,15 @@ pub(crate) struct Args {
     /// Rounds in which the work that programs get done is measured with and without each profiler; 0: none
     #[arg(long, default_value_t = 6, value_name = "N")]
     rounds: u32,
+    /// Instead of all that, programs in C++ and of each language with a runtime: cost and what is shown of them
+    #[arg(long)]
+    mixed_runtimes: bool,
+    /// The program of OpenTelemetry's eBPF profiler, which takes turns with the agent
+    #[arg(long, value_name = "FILE", requires = "mixed_runtimes")]
+    peer: Option<PathBuf>,
+    /// A folder with a folder for each version of a runtime (`bin/java` in it), instead of what is installed
+    #[arg(long, value_name = "FOLDER", requires = "mixed_runtimes")]
+    runtimes: Option<PathBuf>,
 }
 
 /// Turns the kernel's BPF statistics on, and back to what they were.
@@ -71,6 +82,9 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         packages::is_root(),
         "the kernel's BPF statistics are root's: run this as root"
     );
+    if args.mixed_runtimes {
+        return runtimes::run(args, figures);
+    }
     let binaries = artifacts::all(Profile::Release)?;
     let stop = Stop::install()?;
     let dir = tempfile::tempdir()?;

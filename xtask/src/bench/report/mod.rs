@@ -44,6 +44,11 @@ const BENCHES: &[(&str, &str, &str)] = &[
         "Whether programs that work at a fixed rate have the samples of their time.",
     ),
     (
+        "names",
+        "cargo xtask bench names",
+        "Whether a name is ever another one's, in programs whose functions come and go all the time.",
+    ),
+    (
         "store",
         "cargo xtask bench store --hours 1 --repeat 3 --engines",
         "What a stored sample costs and how long answers take, over a synthetic fleet.",

@@ -1,11 +1,10 @@
 //! Charts, heatmaps, and lists of labels.
 
-use super::common::{Fields, counted, damaged, notes, query_head};
+use super::common::{Fields, counted, damaged, frame_kind, frame_language, notes, query_head};
 use crate::api::openapi::schema::{
     column, count, counts, flag, integer, list, map, named, number, object, or_null, text, words,
 };
 use crate::query::Rank;
-use crate::query::nodes::Kind;
 use serde_json::{Value, json};
 
 pub(super) fn lists() -> Fields {
@@ -55,7 +54,8 @@ pub(super) fn lists() -> Fields {
                 words("How well it has the word, the best first.", Rank::ALL.map(Rank::name)),
             ),
             ("module?", text("The function's module.")),
-            ("kind?", words("The frame's kind.", Kind::ALL.map(Kind::name))),
+            ("kind?", frame_kind()),
+            ("language?", frame_language()),
         ],
     );
     let found = vec![

@@ -2,10 +2,24 @@
 
 use crate::api::error::Code;
 use crate::api::openapi::schema::{count, flag, integer, list, map, number, object, or_null, share, text, words};
+use crate::query::nodes::Kind;
 use serde_json::{Value, json};
 
 /// Names with their schemas.
 pub(super) type Fields = Vec<(&'static str, Value)>;
+
+/// The kind of a row's frame.
+pub(super) fn frame_kind() -> Value {
+    let own = Kind::ALL.into_iter().filter(|kind| kind.language().is_empty());
+    words("The frame's kind.", own.map(Kind::class))
+}
+
+/// The language of a row's frame.
+pub(super) fn frame_language() -> Value {
+    let about = "The frame's language, by what runs it; empty where its kind is of none.";
+    let own = Kind::ALL.map(Kind::language).into_iter();
+    words(about, [""].into_iter().chain(own.filter(|name| !name.is_empty())))
+}
 
 /// What several answers have.
 pub(super) fn shared() -> Fields {

@@ -1,9 +1,8 @@
 //! Ranked tables, and SQL.
 
-use super::common::{Fields, criteria, damaged, notes};
+use super::common::{Fields, criteria, damaged, frame_kind, frame_language, notes};
 use crate::api::openapi::schema::{count, flag, integer, list, number, object, or_null, share, text, words};
 use crate::query::judge::State;
-use crate::query::nodes::Kind;
 use serde_json::{Value, json};
 
 pub(super) fn tables() -> Fields {
@@ -16,7 +15,8 @@ fn row() -> Value {
     let fields = vec![
         ("name", text("The function, or the label's value.")),
         ("module?", text("The function's module.")),
-        ("kind?", words("The frame's kind.", Kind::ALL.map(Kind::name))),
+        ("kind?", frame_kind()),
+        ("language?", frame_language()),
         ("self", count("Counts that end in the function, in `count_unit`.")),
         ("total", count("Counts with the function, each once, in `count_unit`.")),
         ("self_share", share("`self` of all counts.")),

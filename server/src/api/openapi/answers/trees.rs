@@ -41,7 +41,12 @@ fn names() -> Fields {
         ),
         (
             "kinds",
-            json!({"type": "array", "const": Kind::ALL.map(Kind::name), "description": "Kinds of frames."}),
+            json!({"type": "array", "const": Kind::ALL.map(Kind::class), "description": "Kinds of frames."}),
+        ),
+        (
+            "languages",
+            json!({"type": "array", "const": Kind::ALL.map(Kind::language),
+                "description": "Languages by what runs them, beside `kinds`; empty where a kind is of none."}),
         ),
     ]
 }

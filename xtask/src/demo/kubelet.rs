@@ -1,54 +1,28 @@
-//! `cargo xtask demo`: the kubelet jump with real samples of this machine.
+//! The kubelet jump: S1 with real samples of this machine.
 //!
 //! A small program named `kubelet` does steady work and walks a folder every second. After a while the folder gets a
-//! tree more than ten times as deep. The link at the end shows the two windows side by side, and the same numbers are
-//! asked from the server to see that the walk, and not the rest, stands out.
+//! tree more than ten times as deep. The link shows the two windows side by side, and the same numbers are asked from
+//! the server to see that the walk, and not the rest, stands out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::artifacts;
+use super::programs::{Programs, wait_covered};
+use super::{Link, Times};
 use crate::http::{Client, integer, path};
-use crate::service::POLL;
 use crate::signals::Stop;
-use crate::stack::{self, Options, Stack};
-use crate::{repo, run, up};
+use crate::{repo, run, stack};
 
 /// The program's name, which is also its label `process`.
 const PROCESS: &str = "kubelet";
 
 /// The function that grows.
 const WALK: &str = "tree::walk";
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Length of the window before the jump
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    before: u64,
-    /// Length of the window after the jump
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    after: u64,
-    /// A running server to use, if an agent of this machine ships to it; otherwise both are started there
-    #[arg(long, default_value = "http://127.0.0.1:7373", value_name = "URL")]
-    url: String,
-    /// Folder for the samples and logs, if server and agent are started [default: .stakeout in the clone]
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
-    /// Samples per second and CPU, if the agent is started
-    #[arg(long, default_value_t = 20, value_name = "HZ")]
-    frequency: u32,
-    #[command(flatten)]
-    build: artifacts::Choice,
-    /// End after printing the link, also where server and agent were started for the demo
-    #[arg(long)]
-    no_wait: bool,
-}
 
 /// Two windows in Unix milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -65,71 +39,17 @@ impl Windows {
     }
 }
 
-/// Plays it, prints the link and the walk's figures.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut own = None;
-    let (stop, client) = if let Some(running) = running(&args.url)? {
-        println!("using the server at {}", running.base());
-        (Stop::install()?, running)
-    } else {
-        println!("no server at {}: starting one with an agent", args.url);
-        let listen = args.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        stack::free_address(&listen)?;
-        let binaries = artifacts::all(args.build.profile())?;
-        let state_dir = stack::state_dir(args.state_dir.as_deref())?;
-        let options = Options {
-            binaries,
-            state_dir,
-            listen,
-            frequency_hz: args.frequency,
-        };
-        let stop = Stop::install()?;
-        let mut stack = Stack::start(&options, &stop)?;
-        stack.wait_samples(stack::FIRST_SAMPLES, &stop)?;
-        let client = stack.client.clone();
-        own = Some(stack);
-        (stop, client)
-    };
-    let played = play(&client, args.before, args.after, &stop).and_then(|windows| {
-        let outcome = judge(&client, &windows);
-        println!("\n  {}{}\n", client.base(), link(&windows));
-        outcome
-    });
-    if let Some(stack) = &mut own {
-        if played.is_ok() && !args.no_wait {
-            println!("Ctrl-C stops the server and the agent");
-            up::stay(stack, &stop)?;
-        }
-        stack.stop()?;
-    }
-    played
-}
-
-/// The server at this URL, if it is one and an agent has shipped to it in the last half minute.
-fn running(url: &str) -> Result<Option<Client>> {
-    let client = Client::new(url);
-    let Ok(answer) = client.get("/api/v1/nodes") else {
-        return Ok(None);
-    };
-    ensure!(
-        answer.status == 200,
-        "{url} answers, but not as a Stakeout server: {} for /api/v1/nodes",
-        answer.status
-    );
-    let nodes = answer
-        .json()
-        .with_context(|| format!("{url} answers, but not as a Stakeout server"))?;
-    let since = stack::now_ms() - 30_000;
-    let alive = nodes["nodes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .any(|node| integer(&node["last_seen"]) > since);
-    ensure!(
-        alive,
-        "there is a server at {url}, but no agent has shipped to it in the last 30 s: start one, or use --url"
-    );
-    Ok(Some(client))
+/// Plays it and says the walk's figures.
+pub(super) fn show(client: &Client, times: Times, stop: &Stop) -> Result<(Vec<Link>, Result<()>)> {
+    let windows = play(client, times.before, times.after, stop)?;
+    let outcome = judge(client, &windows);
+    Ok((
+        vec![Link {
+            about: "before and after",
+            path: link(&windows),
+        }],
+        outcome,
+    ))
 }
 
 /// Runs the program with a small folder, then with a deep one; waits until the server has the samples of both windows.
@@ -141,16 +61,13 @@ pub(crate) fn play(client: &Client, before: u64, after: u64, stop: &Stop) -> Res
     let program = compile(dir.path())?;
     let root = dir.path().join("pods");
     grow(&root.join("small"), 4, 14, 18)?;
-    let child = Command::new(&program).arg(&root).stdin(Stdio::piped()).spawn();
-    let mut workload = Workload(child.with_context(|| format!("can't start {}", program.display()))?);
+    let mut programs = Programs::default();
+    let tgid = programs.start(PROCESS, Command::new(&program).arg(&root))?;
     // What a program does to start, and the first walk of a cold folder, belong to neither window.
-    pause(Duration::from_secs(2), &mut workload, stop)?;
-    println!(
-        "{PROCESS} runs (tgid {}) and walks a folder 4 levels deep, for {before} s ...",
-        workload.0.id()
-    );
+    programs.pause(Duration::from_secs(2), stop)?;
+    println!("{PROCESS} runs (tgid {tgid}) and walks a folder 4 levels deep, for {before} s ...");
     let base_from = stack::now_ms();
-    pause(Duration::from_secs(before), &mut workload, stop)?;
+    programs.pause(Duration::from_secs(before), stop)?;
     let base_until = stack::now_ms();
     let begin = Instant::now();
     let files = grow(&root.join("deep"), 60, 14, 22)?;
@@ -158,53 +75,18 @@ pub(crate) fn play(client: &Client, before: u64, after: u64, stop: &Stop) -> Res
         "a container leaves a tree 60 levels deep behind ({files} files, made in {:.1} s)",
         begin.elapsed().as_secs_f64()
     );
-    pause(Duration::from_secs(2), &mut workload, stop)?;
+    programs.pause(Duration::from_secs(2), stop)?;
     println!("{PROCESS} walks on, for {after} s ...");
     let from = stack::now_ms();
-    pause(Duration::from_secs(after), &mut workload, stop)?;
+    programs.pause(Duration::from_secs(after), stop)?;
     let until = stack::now_ms();
-    println!("waiting for the last samples ...");
-    let covered = format!(
-        "SELECT max(until_ns) FROM batches WHERE node IN (SELECT DISTINCT node FROM series WHERE process = '{PROCESS}')"
-    );
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while client.sql_number(&covered)? < until * 1_000_000 {
-        stop.check()?;
-        ensure!(
-            Instant::now() < deadline,
-            "the samples up to {until} (Unix ms) didn't arrive within 60 s"
-        );
-        thread::sleep(POLL);
-    }
+    wait_covered(client, &format!("process = '{PROCESS}'"), until, stop)?;
     Ok(Windows {
         base_from,
         base_until,
         from,
         until,
     })
-}
-
-/// The program under test; dropping it ends it.
-struct Workload(Child);
-
-impl Drop for Workload {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Waits while the program runs and nobody asks to stop.
-fn pause(time: Duration, workload: &mut Workload, stop: &Stop) -> Result<()> {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        stop.check()?;
-        if let Ok(Some(status)) = workload.0.try_wait() {
-            bail!("{PROCESS} ended by itself ({status})");
-        }
-        thread::sleep(POLL.min(end.saturating_duration_since(Instant::now())));
-    }
-    Ok(())
 }
 
 /// Compiles the program with frame pointers, which cargo can't be told for one program of a workspace.

@@ -2,7 +2,11 @@
 //!
 //! Runs two of the agent's root tests. Nothing is warmed up: a program's first samples count like all others.
 
-use anyhow::Result;
+mod versions;
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
 
 use crate::{packages, run, test};
 
@@ -20,12 +24,22 @@ pub(crate) struct Args {
     /// A folder with a folder for each version of a runtime to try (`bin/java` in it), instead of what is installed
     #[arg(long, value_name = "FOLDER")]
     runtimes: Option<String>,
+    /// First get the versions that the folder lacks: Debian's of several releases, and Node.js' by npm (4 GB)
+    #[arg(long, requires = "runtimes")]
+    fetch: bool,
 }
 
 /// Prints the table; an error where a row falls short.
 pub(crate) fn run(args: &Args) -> Result<()> {
     packages::ensure_build()?;
     packages::ensure_test()?;
+    if args.fetch {
+        let folder = args
+            .runtimes
+            .as_deref()
+            .context("`--fetch` fills the folder of `--runtimes`")?;
+        versions::fetch(Path::new(folder))?;
+    }
     let row = format!("STAKEOUT_STACKS={}", args.row);
     let runtimes = args
         .runtimes
