@@ -41,7 +41,8 @@ pub enum FrameMatch {
 }
 
 impl FrameMatch {
-    /// `KIND,MODULE,FUNCTION`, where a language stands for the kind of what is of one; a backslash stands before a comma of the module, a semicolon and a backslash.
+    /// `KIND,MODULE,FUNCTION`, where a language stands for the kind of what is of one; a backslash stands before a
+    /// comma of the module, a semicolon and a backslash.
     pub fn frame(text: &str) -> Result<FrameMatch, String> {
         match <[Name; 1]>::try_from(named(text)?) {
             Ok([name]) => Ok(FrameMatch::Frame(name)),

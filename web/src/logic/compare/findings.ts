@@ -121,7 +121,7 @@ function changedChains(tree: Tree, diff: DiffData): Finding[] {
   return out;
 }
 
-/** Down from `top` while one callee has nearly all of the chain's change; what lies beside the chain is left in `open`. */
+/** Down from `top` while one callee has nearly all of the chain's change; what lies beside it is left in `open`. */
 function chainFrom(tree: Tree, diff: DiffData, top: number, sign: number, open: number[]): number[] {
   const chain = [top];
   // A caller may have less: what else it calls went the other way.

@@ -1,6 +1,6 @@
 /**
- * What makes frames the same function. In: kinds and languages as the server tells them. Out: one word of both, by which
- * the page colours and names frames, and the server looks for them.
+ * What makes frames the same function. In: kinds and languages as the server tells them. Out: one word of both, by
+ * which the page colours and names frames, and the server looks for them.
  */
 import type { DiffTopRow } from "../../api/types.ts";
 
