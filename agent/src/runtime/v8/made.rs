@@ -105,7 +105,8 @@ impl Made {
     }
 
     pub(super) fn v8(&self) -> V8 {
-        V8::new(self.layout.clone(), vec![CODE..CODE + 0x1000])
+        let code = CODE..CODE + 0x1000;
+        V8::new(self.layout.clone(), vec![code])
     }
 
     fn take(&mut self, bytes: u64) -> u64 {
