@@ -1,6 +1,7 @@
 //! A file that has a runtime in it, where a program has it mapped.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::elf::{Image, Segment, code_address, dynamic_symbols};
@@ -53,6 +54,8 @@ pub(super) struct KnownFile {
     learned: Mutex<Vec<(&'static str, u64)>>,
     /// The last function whose calls were looked for, and where they are.
     calls: Mutex<Option<(u64, Vec<u64>)>>,
+    /// The layout of its runtime was checked in a process.
+    is_checked: AtomicBool,
 }
 
 /// Files that have a runtime in them, or may have had.
@@ -109,6 +112,15 @@ impl KnownFile {
             symbols: named.filter_map(|(name, address)| Some((*name, address?))).collect(),
             ..Self::default()
         }
+    }
+
+    /// Whether the layout of its runtime was checked in a process: a process that has not begun then needs no look.
+    pub(super) fn is_checked(&self) -> bool {
+        self.is_checked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_checked(&self) {
+        self.is_checked.store(true, Ordering::Relaxed);
     }
 
     /// A symbol's address where the file lies with this bias.

@@ -9,7 +9,7 @@ use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::cpython::{FrameForm, Layout, Python, SYMBOLS, Walked};
+use crate::runtime::cpython::{FrameForm, Layout, NotReady, Python, SYMBOLS, Walked};
 
 /// `profile.frame.type` of OTLP.
 const LANGUAGE: &str = "cpython";
@@ -64,7 +64,12 @@ impl Language for CPython {
             let layout = Layout::read(&memory, &|name| file.address_of(name, bias));
             let layout = layout.map_err(|error| error.to_string())?;
             let limits = |address: u64| file.limits(&module, address, bias);
-            let python = Python::read(&memory, layout, &limits).map_err(|error| error.to_string())?;
+            let python = match Python::read(&memory, layout.clone(), &limits) {
+                Err(NotReady::Yet { .. }) if file.is_checked() => Python::unchecked(&memory, layout, &limits),
+                read => read,
+            };
+            let python = python.map_err(|error| error.to_string())?;
+            file.set_checked();
             Ok(Arc::new(python))
         })
     }

@@ -106,7 +106,32 @@ pub struct Python {
 impl Python {
     /// Checks the layout against what is there. `function` gives the limits of the function, or of the part of one,
     /// that an address lies in: as its unwinding information has them, since symbols of parts are rarely there.
+    ///
+    /// # Errors
+    /// [`NotReady::Yet`] where nothing is there to check it against: see [`Python::unchecked`].
     pub fn read(
+        memory: &dyn ReadMemory,
+        layout: Layout,
+        function: &dyn Fn(u64) -> Option<Range<u64>>,
+    ) -> Result<Self, NotReady> {
+        let python = Self::unchecked(memory, layout, function)?;
+        let version = python.layout.version;
+        let mut last = NotReady::Yet { version };
+        for _ in 0..TRIES {
+            match python.check(memory) {
+                Ok(()) => return Ok(python),
+                Err(error @ NotReady::Yet { .. }) => return Err(error),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// One that may not have begun, of a file whose layout was checked in another process.
+    ///
+    /// # Errors
+    /// Where its loop has no known end.
+    pub fn unchecked(
         memory: &dyn ReadMemory,
         layout: Layout,
         function: &dyn Fn(u64) -> Option<Range<u64>>,
@@ -121,19 +146,10 @@ impl Python {
         let main = main.ok_or(NotReady::NoLoop { version })?;
         let rare = rare.or_else(|| rare_part(memory, &main, &limits));
         let rare = rare.unwrap_or_else(|| main.clone());
-        let python = Self {
+        Ok(Self {
             layout,
             loops: [main, rare],
-        };
-        let mut last = NotReady::Yet { version };
-        for _ in 0..TRIES {
-            match python.check(memory) {
-                Ok(()) => return Ok(python),
-                Err(error @ NotReady::Yet { .. }) => return Err(error),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+        })
     }
 
     /// What is known of its structures.

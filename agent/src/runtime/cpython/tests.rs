@@ -124,8 +124,12 @@ fn an_interpreter_that_begins_is_not_ready() {
         made.memory.word(threads, 0);
         let version = Version { major: 3, minor };
         assert_eq!(made.python().unwrap_err(), NotReady::Yet { version });
+        let ready = Made::new(minor).python().unwrap();
         made.memory.word(RUNTIME + u64::from(made.offsets.interpreters_head), 0);
         assert_eq!(made.python().unwrap_err(), NotReady::Yet { version });
+        // What a walk is told is of the file alone.
+        let unchecked = Python::unchecked(&made.memory, made.layout().unwrap(), &super::made::function);
+        assert_eq!(unchecked.unwrap().walked(), ready.walked());
     }
 }
 
