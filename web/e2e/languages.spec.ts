@@ -94,3 +94,33 @@ test("what an address holds in vain is told once and stays in it", async ({ page
   await said.getByRole("button", { name: "Close" }).click();
   await expect(said).toHaveCount(0);
 });
+
+test("a runtime's own frames are part of what they lead to, until they are asked for", async ({ page, request }) => {
+  const python = "/usr/bin/python3.11";
+  const { query = "" } = await stored(request, "runtime", [
+    {
+      frames: [
+        { name: "__libc_start_main", module: "/usr/lib/libc.so.6" },
+        { name: "pymain_run", module: python },
+        { name: "shop.handle", module: "shop", kind: "cpython", file: "shop.py", line: 3 },
+        { name: "method_vectorcall", module: python },
+        { name: "shop.work", module: "shop", kind: "cpython", file: "shop.py", line: 9 },
+        { name: "list_sort", module: python },
+      ],
+      samples: 20,
+    },
+  ]);
+  await page.goto(at(WINDOW, { query, tab: "functions", unit: "samples", group: "none" }));
+  const rows = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row");
+  const of = (name: string) => rows.filter({ hasText: name });
+  await expect(of("shop.work")).toHaveCount(1);
+  await expect(of("list_sort")).toHaveCount(1);
+  await expect(of("method_vectorcall")).toHaveCount(0);
+  await page.getByTestId("flamegraph").press("w");
+  await expect(page).toHaveURL(/runtime_frames=show/);
+  await expect(of("method_vectorcall")).toHaveCount(1);
+  await expect(of("pymain_run")).toHaveCount(1);
+  await page.getByTestId("flamegraph").press("w");
+  await expect(page).not.toHaveURL(/runtime_frames/);
+  await expect(of("method_vectorcall")).toHaveCount(0);
+});
