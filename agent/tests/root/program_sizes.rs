@@ -18,8 +18,8 @@ struct Bound {
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(232_927), a_fifth_more(154_197)],
-        translated: a_fifth_more(7_344),
+        followed: [a_fifth_more(232_927), a_fifth_more(154_727)],
+        translated: a_fifth_more(8_803),
     },
     Bound {
         name: "on_exec",
