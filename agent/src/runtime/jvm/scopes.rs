@@ -2,7 +2,7 @@
 
 use super::code::Jvm;
 use super::numbers::{Encoding, unsigned};
-use super::{JavaFrame, ReadMemory, Unreadable, number, pointer, read};
+use super::{ADDRESSES, JavaFrame, ReadMemory, Unreadable, number, pointer, read};
 
 /// HotSpot inlines to a depth of 15, Graal deeper.
 const MAX_SCOPES: usize = 128;
@@ -52,10 +52,14 @@ impl Jvm {
             return Err(Unreadable::Replaced);
         }
         // Until JDK 17 what remains of code loses its method before the classes go whose methods were inlined into it.
-        let method = blob.saturating_add(u64::from(layout.method));
-        match number(memory, method, 8)? {
+        let at = blob.saturating_add(u64::from(layout.method));
+        match number(memory, at, 8)? {
             0 => Err(Unreadable::Replaced),
-            _ => pointer(memory, method, "compiled code's method"),
+            method if ADDRESSES.contains(&method) && method.is_multiple_of(8) => Ok(method),
+            _ => Err(Unreadable::Nonsense {
+                what: "compiled code's method",
+                address: at,
+            }),
         }
     }
 
