@@ -1,6 +1,6 @@
 /**
- * The first screen of each view, the states that a person meets, and the scenes that `cargo xtask demo` plays: sheets
- * of pictures to be looked at, and those of the README.
+ * The first screen of each view, the states that a person meets, and scenes of `cargo xtask demo`: sheets of pictures
+ * to be looked at, and those of the README.
  * In: `STAKEOUT_URL`. Out: a sheet for each view, state and scene, in `sheets/` beside this file; pictures beside it.
  */
 import { mkdirSync } from "node:fs";

@@ -48,6 +48,14 @@ impl Jvm {
             Some(bci) => self.line(memory, const_method, bci)?,
             None => 0,
         };
+        // Where a class is unloaded meanwhile, other texts take its names' place.
+        let is_still = |index: i64, text: &str| pool.text(index).is_ok_and(|now| now == text);
+        if !is_still(layout.name.get(memory, const_method)?, &name)
+            || !is_still(layout.signature.get(memory, const_method)?, &signature)
+            || self.class(memory, holder)? != class
+        {
+            return Err(nonsense("a method that stays"));
+        }
         Ok(JavaFrame {
             class,
             method: name,
@@ -77,7 +85,7 @@ impl Jvm {
         Ok(name)
     }
 
-    /// The text of a symbol, cut at 4 KiB.
+    /// The text of a symbol, cut at 4 KiB. Of a symbol that is gone nothing is left that could be a name.
     fn symbol(&self, memory: &dyn ReadMemory, address: u64) -> Result<String, Unreadable> {
         let layout = &self.layout.method;
         let length = layout.symbol_length.get(memory, address)?;
@@ -86,7 +94,15 @@ impl Jvm {
         if length > 0 {
             read(memory, field(address, layout.symbol_body), &mut bytes)?;
         }
-        Ok(utf8(&bytes))
+        let mut text = utf8(&bytes);
+        if length == MAX_NAME_BYTES {
+            text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
+        }
+        if text.contains(|character: char| character.is_control() || character == char::REPLACEMENT_CHARACTER) {
+            let what = "a name's text";
+            return Err(Unreadable::Nonsense { what, address });
+        }
+        Ok(text)
     }
 
     /// Is it a method without bytecodes, whose code is another language's?

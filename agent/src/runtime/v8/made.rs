@@ -72,8 +72,8 @@ pub(super) struct Sample {
 }
 
 /// Where positions begin: of `return`, and of the call behind it.
-const RETURN: u32 = 29;
-const CALL: u32 = 36;
+pub(super) const RETURN: u32 = 29;
+pub(super) const CALL: u32 = 36;
 const TAKE_RETURN: u32 = 73;
 
 impl Made {
@@ -105,10 +105,8 @@ impl Made {
     }
 
     pub(super) fn v8(&self) -> V8 {
-        V8::new(
-            self.layout.clone(),
-            vec![CODE..CODE + 0x800, CODE + 0x800..CODE + 0x1000],
-        )
+        let code = CODE..CODE + 0x1000;
+        V8::new(self.layout.clone(), vec![code])
     }
 
     fn take(&mut self, bytes: u64) -> u64 {

@@ -88,6 +88,15 @@ describe("what changed, in findings", () => {
     ]);
   });
 
+  it("names what came below a caller that hardly grew, since something else shrank there", () => {
+    const wait = mixed("wait_until", 0, 20, [mixed("dumps", 0, 120), mixed("loads", 0, 140)]);
+    const calls = [{ name: "run_job", calls: [wait, mixed("build_report", 500, 320)] }];
+    expect(found(calls)).toMatchObject([
+      { name: "wait_until", change: "new", after: 280, parts: ["loads", "dumps"] },
+      { name: "build_report", change: "shrank" },
+    ]);
+  });
+
   it("finds the program behind frames of the kernel and of libraries", () => {
     const calls = [
       {

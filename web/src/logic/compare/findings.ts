@@ -121,10 +121,11 @@ function changedChains(tree: Tree, diff: DiffData): Finding[] {
   return out;
 }
 
-/** Down from `top` while one callee has nearly all of its change; what lies beside the chain is left in `open`. */
+/** Down from `top` while one callee has nearly all of the chain's change; what lies beside it is left in `open`. */
 function chainFrom(tree: Tree, diff: DiffData, top: number, sign: number, open: number[]): number[] {
   const chain = [top];
-  const whole = Math.abs(deltaOf(diff, top));
+  // A caller may have less: what else it calls went the other way.
+  let whole = size(diff, top);
   for (let node = top; ; ) {
     const below = children(tree, node);
     const next = below.reduce(
@@ -133,6 +134,7 @@ function chainFrom(tree: Tree, diff: DiffData, top: number, sign: number, open: 
       -1,
     );
     if (next < 0 || size(diff, next) < NEARLY_ALL * whole) return chain;
+    whole = Math.max(whole, size(diff, next));
     open.push(...below.filter((child) => child !== next));
     chain.push(next);
     node = next;
