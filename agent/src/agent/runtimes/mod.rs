@@ -46,6 +46,8 @@ fn language_of(frame: RuntimeWord) -> usize {
 const MAX_PLACES: usize = 32_768;
 /// Places that are asked for in a second, of all programs: one takes some 50 µs.
 const MAX_ASKED_PER_SECOND: u32 = 4_000;
+/// How often a place is asked for whose function was gone, but comes back.
+const MAX_TRIES: u8 = 16;
 /// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the
 /// time that it has waited, and given up after the last.
 const RETRY_NS: u64 = 25_000_000;
@@ -125,6 +127,8 @@ pub(super) struct Runtimes {
     /// Each distinct frame once, as long as a place has it.
     interned: FastMap<Arc<Frame>, ()>,
     asked_in_second: (u64, u32),
+    /// How often places were asked for that had no name, of languages whose functions come back.
+    tries: FastMap<(ProgramKey, RuntimePlace), u8>,
     stats: RuntimeStats,
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
     unknown: BTreeMap<Box<str>, u64>,
@@ -282,7 +286,8 @@ impl Runtimes {
             }
             Some(Err(Nameless::Replaced)) => {
                 self.stats.replaced += 1;
-                self.nameless(place, true)
+                let is_final = !LANGUAGES[language_of(place.frame)].comes_back() || !self.has_tries(key, place);
+                self.nameless(place, is_final)
             }
             Some(Err(Nameless::Unreadable)) => {
                 self.stats.unreadable += 1;
@@ -306,6 +311,16 @@ impl Runtimes {
             tgid,
             Box::new(move || reader.named(&ProcessMemory::for_a_frame(tgid), place)),
         ))
+    }
+
+    /// Whether a place may be asked for once more; counts that.
+    fn has_tries(&mut self, key: ProgramKey, place: RuntimePlace) -> bool {
+        if self.tries.len() >= MAX_PLACES {
+            self.tries.clear();
+        }
+        let tries = self.tries.entry((key, place)).or_default();
+        *tries = tries.saturating_add(1);
+        *tries < MAX_TRIES
     }
 
     fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> Known {
