@@ -19,11 +19,6 @@ pub(super) trait Language: Sync {
     /// Stacks that were copied are walked by it too, and wait until it is known.
     fn walks_copies(&self) -> bool;
 
-    /// Functions that are gone come back as they were, as with each request: what could not be named is asked for again.
-    fn comes_back(&self) -> bool {
-        false
-    }
-
     /// The file with the runtime, of those of a program. Files that were read are remembered in `known`.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)>;
 

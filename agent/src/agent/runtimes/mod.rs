@@ -46,7 +46,7 @@ fn language_of(frame: RuntimeWord) -> usize {
 const MAX_PLACES: usize = 32_768;
 /// Places that are asked for in a second, of all programs: one takes some 50 µs.
 const MAX_ASKED_PER_SECOND: u32 = 4_000;
-/// How often a place is asked for whose function was gone, but comes back.
+/// How often a place is asked for that has no name.
 const MAX_TRIES: u8 = 16;
 /// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the
 /// time that it has waited, and given up after the last.
@@ -127,7 +127,7 @@ pub(super) struct Runtimes {
     /// Each distinct frame once, as long as a place has it.
     interned: FastMap<Arc<Frame>, ()>,
     asked_in_second: (u64, u32),
-    /// How often places were asked for that had no name, of languages whose functions come back.
+    /// How often places were asked for that had no name.
     tries: FastMap<(ProgramKey, RuntimePlace), u8>,
     stats: RuntimeStats,
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
@@ -286,12 +286,11 @@ impl Runtimes {
             }
             Some(Err(Nameless::Replaced)) => {
                 self.stats.replaced += 1;
-                let is_final = !LANGUAGES[language_of(place.frame)].comes_back() || !self.has_tries(key, place);
-                self.nameless(place, is_final)
+                self.nameless_for_now(key, place)
             }
             Some(Err(Nameless::Unreadable)) => {
                 self.stats.unreadable += 1;
-                self.nameless(place, true)
+                self.nameless_for_now(key, place)
             }
             None => {
                 self.stats.put_off += 1;
@@ -313,14 +312,16 @@ impl Runtimes {
         ))
     }
 
-    /// Whether a place may be asked for once more; counts that.
-    fn has_tries(&mut self, key: ProgramKey, place: RuntimePlace) -> bool {
+    /// Without a name until it is asked for again, which is not done for ever: objects are moved while they are read,
+    /// and functions that are gone come back with the next request.
+    fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace) -> Known {
         if self.tries.len() >= MAX_PLACES {
             self.tries.clear();
         }
         let tries = self.tries.entry((key, place)).or_default();
         *tries = tries.saturating_add(1);
-        *tries < MAX_TRIES
+        let is_final = *tries >= MAX_TRIES;
+        self.nameless(place, is_final)
     }
 
     fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> Known {

@@ -113,7 +113,8 @@ fn print_table(ran: &[(Program, u32)], recorded: &Recorded) -> Vec<String> {
         if !failing.is_empty() || std::env::var_os("STAKEOUT_STACKS").is_some() {
             println!("\n{}: {}", program.title, failing.join("; "));
             let mut stacks: Vec<_> = found.failing.iter().collect();
-            stacks.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            // A wrong name is worse than none.
+            stacks.sort_by_key(|(stack, count)| (!stack.starts_with("does not agree"), std::cmp::Reverse(**count)));
             for (stack, count) in stacks.into_iter().take(SHOWN_STACKS) {
                 println!("  {count:>5} {stack}");
             }
