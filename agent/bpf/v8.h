@@ -15,7 +15,7 @@
 #ifndef STAKEOUT_V8_H
 #define STAKEOUT_V8_H
 
-/* What a frame's word is of, in bits 57 to 59; below it 10 bits of the hash, and the place in 47 bits. */
+/* What a frame's word is of, in bits 57 to 59; below it 10 bits of hashes, and the place in 47 bits. */
 #define SO_V8_INTERPRETED 0ULL
 #define SO_V8_MADE 1ULL
 #define SO_V8_MARKED 2ULL
@@ -147,23 +147,26 @@ SO_INLINE int so_v8_has_bytecode(const struct so_v8 *v8, const u64 *words, u64 b
 	       !so_read_memory(&of_code, sizeof(of_code), data - 1 + v8->code_bytecode) && of_code == bytecode;
 }
 
-SO_INLINE void so_v8_put(struct so_walk *walk, u64 kind, u64 place, u64 object, u64 hash)
+SO_INLINE void so_v8_put(struct so_walk *walk, u64 kind, u64 place, u64 object, u64 hash, u64 more)
 {
 	walk->runtime_frame = SO_FRAME_WORD(SO_FRAME_V8, kind << SO_V8_KIND_SHIFT | (place & SO_V8_PLACE) |
-								 hash >> 54 << SO_V8_PLACE_BITS);
-	walk->runtime_detail = (object & SO_V8_PLACE) >> 3 | (hash >> 38 & 0xffff) << SO_V8_OBJECT_BITS;
+								 (more & 0x3ff) << SO_V8_PLACE_BITS);
+	walk->runtime_detail = (object & SO_V8_PLACE) >> 3 | hash >> 48 << SO_V8_OBJECT_BITS;
 	if (walk->innermost && kind != SO_V8_INTERPRETED)
 		walk->runtime_frame |= SO_EXACT_ADDRESS;
 }
 
-/* Code that V8 made; the bytes at, or before, the place tell it from other code that takes its place. */
+/*
+ * Code that V8 made; the bytes at, or before, the place tell it from other code that takes its place, in six bits of
+ * their own: of code that is gone the function may still be known.
+ */
 SO_INLINE void so_v8_put_made(struct so_walk *walk, u64 kind, u64 shared)
 {
-	u64 code = 0;
+	u64 code = 0, hash = shared ? walk->v8_hash : 0;
 
 	if (so_read_memory(&code, sizeof(code), walk->innermost ? walk->pc : walk->pc - sizeof(code)))
 		code = 0;
-	so_v8_put(walk, kind, walk->pc, shared, so_v8_mix(shared ? walk->v8_hash : 0, code));
+	so_v8_put(walk, kind, walk->pc, shared, hash, hash >> 44 << 6 | so_v8_mix(0, code) >> 58);
 }
 
 /* What the frame before was: of V8's own code, with or without a frame of its own, as what runs a bytecode is. */
@@ -271,7 +274,7 @@ SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, 
 	if (!so_is_user_address(words[SO_V8_AT_RETURN]))
 		return so_step_frame_pointer(walk, 0);
 	if (!of_file && !(marker & 1) && marker >> 1 <= 0xff) {
-		so_v8_put(walk, SO_V8_MARKED, walk->pc, marker >> 1 << 3, 0);
+		so_v8_put(walk, SO_V8_MARKED, walk->pc, marker >> 1 << 3, 0, 0);
 	} else if (is_interpreted || !of_file) {
 		so_v8_share(walk, v8, words, function);
 		shared = walk->v8_shared;
@@ -284,7 +287,7 @@ SO_INLINE enum so_step so_step_v8(struct so_walk *walk, const struct so_v8 *v8, 
 		if (is_interpreted) {
 			so_v8_put(walk, SO_V8_INTERPRETED,
 				  so_v8_offset(walk, v8, words, innermost || before == SO_V8_FRAMELESS), shared,
-				  shared ? walk->v8_hash : 0);
+				  shared ? walk->v8_hash : 0, shared ? walk->v8_hash >> 38 : 0);
 			/* What runs a bytecode belongs to the frame of the interpreter. */
 			walk->is_folded = before != SO_V8_OTHER;
 		} else {

@@ -16,8 +16,8 @@ use super::{
 const PLACE_BITS: u32 = 47;
 const OBJECT_BITS: u32 = 44;
 const KIND_SHIFT: u32 = 57;
-const HASH_BITS: u32 = 26;
-const LOW_BITS: u32 = 16;
+/// Of the ten bits of hashes those of the code's.
+const CODE_BITS: u32 = 6;
 /// Functions that are inlined into each other.
 const MAX_INLINED: usize = 128;
 /// Bytes of a table of places, and of a function's bytecodes.
@@ -60,24 +60,43 @@ pub struct ScriptFrame {
 struct Seen {
     place: u64,
     object: u64,
+    /// 16 bits, and ten more, of hashes.
     hash: u64,
+    more: u64,
 }
 
 impl Seen {
-    fn check(&self, hash: u64) -> Result<(), Unreadable> {
-        if hash >> (64 - HASH_BITS) == self.hash {
-            Ok(())
-        } else {
-            Err(Unreadable::Replaced)
-        }
+    /// Is it the function that was interpreted?
+    fn check_function(&self, hash: u64) -> Result<(), Unreadable> {
+        same(hash >> 48 == self.hash && hash >> 38 & 0x3ff == self.more)
+    }
+
+    /// Is it the function that code was made of?
+    fn check_owner(&self, hash: u64) -> Result<(), Unreadable> {
+        same(hash >> 48 == self.hash && hash >> 44 & 15 == self.more >> CODE_BITS)
+    }
+
+    /// Is it the same code? Of what stands at the place, the word.
+    fn check_code(&self, code: u64) -> Result<(), Unreadable> {
+        same(mix(0, code) >> (64 - CODE_BITS) == self.more & ((1 << CODE_BITS) - 1))
     }
 }
 
-/// The same word and detail that the kernel side makes.
+/// What was asked for has to be there still.
+fn same(is_same: bool) -> Result<(), Unreadable> {
+    is_same.then_some(()).ok_or(Unreadable::Replaced)
+}
+
+/// The same word and detail that the kernel side makes; `code` is the word at a place in code.
 #[cfg(any(test, fuzzing))]
-pub(super) fn word_of(kind: u64, place: u64, object: u64, hash: u64) -> (u64, u64) {
-    let value = kind << KIND_SHIFT | place | hash >> 54 << PLACE_BITS;
-    (value, object >> 3 | (hash >> 38 & 0xffff) << OBJECT_BITS)
+pub(super) fn word_of(kind: u64, place: u64, object: u64, hash: u64, code: u64) -> (u64, u64) {
+    let more = match kind {
+        0 => hash >> 38 & 0x3ff,
+        2 => 0,
+        _ => (hash >> 44 & 15) << CODE_BITS | mix(0, code) >> (64 - CODE_BITS),
+    };
+    let value = kind << KIND_SHIFT | place | more << PLACE_BITS;
+    (value, object >> 3 | hash >> 48 << OBJECT_BITS)
 }
 
 impl V8 {
@@ -90,11 +109,11 @@ impl V8 {
         detail: u64,
         innermost: bool,
     ) -> Result<Vec<ScriptFrame>, Unreadable> {
-        let high = value >> PLACE_BITS & ((1 << (HASH_BITS - LOW_BITS)) - 1);
         let seen = Seen {
             place: value & ((1 << PLACE_BITS) - 1),
             object: (detail & ((1 << OBJECT_BITS) - 1)) << 3,
-            hash: high << LOW_BITS | detail >> OBJECT_BITS & ((1 << LOW_BITS) - 1),
+            hash: detail >> OBJECT_BITS & 0xffff,
+            more: value >> PLACE_BITS & 0x3ff,
         };
         match value >> KIND_SHIFT & 7 {
             0 => self.interpreted(memory, &seen),
@@ -110,14 +129,14 @@ impl V8 {
 
     fn interpreted(&self, memory: &dyn ReadMemory, seen: &Seen) -> Result<Vec<ScriptFrame>, Unreadable> {
         let shared = self.shared(memory, seen.object)?;
-        seen.check(shared.hash(&self.layout))?;
+        seen.check_function(shared.hash(&self.layout))?;
         let position = self.bytecodes(memory, &shared).and_then(|bytecodes| {
             let table = self.table(memory, bytecodes, self.layout.bytecode_positions)?;
             position_at(&table, self.layout.positions, seen.place)
         });
         let frame = self.named(memory, &shared, position.and_then(|position| position.offset))?;
         // What was read meanwhile may be another one's.
-        seen.check(self.shared(memory, seen.object)?.hash(&self.layout))?;
+        seen.check_function(self.shared(memory, seen.object)?.hash(&self.layout))?;
         Ok(vec![frame])
     }
 
@@ -130,26 +149,31 @@ impl V8 {
         innermost: bool,
         is_late: bool,
     ) -> Result<Vec<ScriptFrame>, Unreadable> {
-        let check = || -> Result<Option<Shared>, Unreadable> {
+        let owner = || -> Result<Option<Shared>, Unreadable> {
             let shared = match seen.object {
                 0 => None,
                 address => Some(self.shared(memory, address)?),
             };
-            let hash = shared.as_ref().map_or(0, |shared| shared.hash(&self.layout));
+            seen.check_owner(shared.as_ref().map_or(0, |shared| shared.hash(&self.layout)))?;
+            Ok(shared)
+        };
+        let is_same_code = || {
             let at = if innermost {
                 seen.place
             } else {
                 seen.place.wrapping_sub(8)
             };
-            seen.check(mix(hash, word(memory, at)?))?;
-            Ok(shared)
+            seen.check_code(word(memory, at)?)
         };
-        let shared = check()?;
-        let of_code = match self.code_at(memory, seen.place) {
-            Ok(code) => self.of_code(memory, &code, shared.as_ref(), seen.place, innermost),
-            Err(error) => Err(error),
+        let shared = owner()?;
+        let of_code = || {
+            is_same_code()?;
+            let code = self.code_at(memory, seen.place)?;
+            let frames = self.of_code(memory, &code, shared.as_ref(), seen.place, innermost)?;
+            is_same_code()?;
+            Ok(frames)
         };
-        let frames = match (of_code, &shared) {
+        let frames = match (of_code(), &shared) {
             (Ok(frames), _) => frames,
             // The function is known, and what was inlined there is not.
             (Err(_), Some(shared)) if !is_late => vec![self.named(memory, shared, None)?],
@@ -158,7 +182,7 @@ impl V8 {
             (Err(Unreadable::Nonsense { .. } | Unreadable::Memory { .. }), None) => vec![own(FrameSort::Made, STUB)],
             (Err(error), None) => return Err(error),
         };
-        check()?;
+        owner()?;
         Ok(frames)
     }
 
@@ -387,8 +411,7 @@ impl V8 {
 
     /// What is remembered has to be what was asked for: the process runs on.
     fn check_same(&self, memory: &dyn ReadMemory, (address, hash): Key) -> Result<(), Unreadable> {
-        let is_same = self.shared(memory, address)?.hash(&self.layout) == hash;
-        is_same.then_some(()).ok_or(Unreadable::Replaced)
+        same(self.shared(memory, address)?.hash(&self.layout) == hash)
     }
 
     fn line(&self, memory: &dyn ReadMemory, script: Option<u64>, character: u32) -> u32 {

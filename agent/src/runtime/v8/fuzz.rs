@@ -64,8 +64,8 @@ pub(crate) fn memory(bytes: &[u8]) {
         (2, CODE, sample.nameless & 0xff, false),
     ] {
         let at = if innermost { place } else { place.saturating_sub(8) };
-        let hash = changed.hash_in(&counted, kind, shared, at);
-        let (value, detail) = word_of(kind, place, shared, hash);
+        let code = crate::runtime::reading::word(&counted, at).unwrap_or(0);
+        let (value, detail) = word_of(kind, place, shared, changed.hash_in(&counted, shared), code);
         counted.reads.set(0);
         if let Ok(frames) = v8.frames(&counted, value, detail, innermost) {
             assert!((1..=129).contains(&frames.len()));

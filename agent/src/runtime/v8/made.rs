@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::function::{Shared, mix};
+use super::function::Shared;
 use super::layout::{Layout, LayoutError};
 use super::{ARRAY_DATA, ARRAY_LENGTH, MAP, MAP_TYPE, ReadMemory, V8, field};
 
@@ -334,21 +334,8 @@ impl Made {
 
     /// The same where memory may make no sense.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn hash_in(&self, memory: &dyn ReadMemory, kind: u64, shared: u64, at: u64) -> u64 {
-        let of_shared = match shared {
-            0 => 0,
-            address => Shared::read(memory, &self.layout, address).map_or(0, |shared| shared.hash(&self.layout)),
-        };
-        match kind {
-            1 => super::word(memory, at).map_or(0, |code| mix(of_shared, code)),
-            _ => of_shared,
-        }
-    }
-
-    /// The same of a place in code.
-    pub(super) fn hash_of_code(&self, shared: Option<u64>, at: u64) -> u64 {
-        let code = super::word(&self.memory, at).unwrap();
-        mix(shared.map_or(0, |shared| self.hash(shared)), code)
+    pub(super) fn hash_in(&self, memory: &dyn ReadMemory, shared: u64) -> u64 {
+        Shared::read(memory, &self.layout, shared).map_or(0, |shared| shared.hash(&self.layout))
     }
 }
 

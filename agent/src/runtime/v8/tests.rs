@@ -23,13 +23,23 @@ fn function(name: &str, line: u32, inlined: bool) -> ScriptFrame {
 }
 
 fn interpreted(made: &Made, shared: u64, offset: u64) -> Result<Vec<ScriptFrame>, Unreadable> {
-    let (value, detail) = word_of(0, offset, shared, made.hash(shared));
+    let (value, detail) = word_of(0, offset, shared, made.hash(shared), 0);
     made.v8().frames(&made.memory, value, detail, false)
 }
 
+fn in_code_word(made: &Made, kind: u64, shared: Option<u64>, pc: u64, at: u64) -> (u64, u64) {
+    let hash = shared.map_or(0, |shared| made.hash(shared));
+    word_of(
+        kind,
+        pc,
+        shared.unwrap_or(0),
+        hash,
+        super::word(&made.memory, at).unwrap(),
+    )
+}
+
 fn in_code(made: &Made, shared: Option<u64>, pc: u64, innermost: bool) -> Result<Vec<ScriptFrame>, Unreadable> {
-    let hash = made.hash_of_code(shared, if innermost { pc } else { pc - 8 });
-    let (value, detail) = word_of(1, pc, shared.unwrap_or(0), hash);
+    let (value, detail) = in_code_word(made, 1, shared, pc, if innermost { pc } else { pc - 8 });
     made.v8().frames(&made.memory, value, detail, innermost)
 }
 
@@ -86,8 +96,7 @@ fn inlined_functions_stand_before_the_one_that_they_were_inlined_into() {
             in_code(&made, Some(sample.take), pc, EXACT),
             Ok(vec![function("take", 6, false)])
         );
-        let hash = made.hash_of_code(Some(sample.take), pc);
-        let (value, detail) = word_of(3, pc, sample.take, hash);
+        let (value, detail) = in_code_word(&made, 3, Some(sample.take), pc, pc);
         let late = made.v8().frames(&made.memory, value, detail, EXACT);
         assert_eq!(late, Err(Unreadable::Replaced));
     }
@@ -98,7 +107,7 @@ fn what_belongs_to_no_function_says_what_it_is() {
     for (made, _) in each() {
         let v8 = made.v8();
         let marked = |marker: u16| {
-            let (value, detail) = word_of(2, CODE, u64::from(marker) << 3, 0);
+            let (value, detail) = word_of(2, CODE, u64::from(marker) << 3, 0, 0);
             let frames = v8.frames(&made.memory, value, detail, false).unwrap();
             (frames[0].sort, frames[0].function.clone())
         };
@@ -118,7 +127,7 @@ fn what_belongs_to_no_function_says_what_it_is() {
 #[test]
 fn what_was_replaced_never_gives_a_name() {
     for (made, sample) in each() {
-        let (value, detail) = word_of(0, 3, sample.pop, made.hash(sample.pop));
+        let (value, detail) = word_of(0, 3, sample.pop, made.hash(sample.pop), 0);
         let v8 = made.v8();
         let layout = &made.layout;
         let of = |memory: &dyn ReadMemory| v8.frames(memory, value, detail, false);
@@ -159,13 +168,15 @@ fn what_was_replaced_never_gives_a_name() {
         }
         // Other instructions.
         let pc = sample.optimised + 15;
-        let (value, detail) = word_of(1, pc, sample.pop, made.hash_of_code(Some(sample.pop), pc));
         let mut changed = made.clone();
         changed.memory.put(pc + 3, &[0xc3]);
-        assert_eq!(
-            v8.frames(&changed.memory, value, detail, EXACT),
-            Err(Unreadable::Replaced)
-        );
+        let of = |kind| {
+            let (value, detail) = in_code_word(&made, kind, Some(sample.pop), pc, pc);
+            v8.frames(&changed.memory, value, detail, EXACT)
+        };
+        // The function is known, and what was inlined there is not; what was looked at later has to be whole.
+        assert_eq!(of(1), Ok(vec![function("Queue.pop", 2, false)]));
+        assert_eq!(of(3), Err(Unreadable::Replaced));
     }
 }
 
