@@ -157,6 +157,15 @@ SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so
 	method = words[(base + jvm->slot_method) & (SO_JVM_FRAME_WORDS - 1)];
 	bcp = words[(base + jvm->slot_bcp) & (SO_JVM_FRAME_WORDS - 1)];
 	sp = words[(base + jvm->slot_sender_sp) & (SO_JVM_FRAME_WORDS - 1)];
+	if (walk->innermost && walk->has_registers) {
+		/* The frame is being made: below the stack pointer stands what another one has left. */
+		if ((s64)(walk->sp - walk->fp) > jvm->slot_method * 8)
+			method = walk->registers[SO_RBX];
+		if ((s64)(walk->sp - walk->fp) > jvm->slot_sender_sp * 8)
+			sp = walk->registers[SO_R13];
+		if ((s64)(walk->sp - walk->fp) > jvm->slot_bcp * 8)
+			bcp = 0;
+	}
 	if (so_is_user_address(method) && !(method & 7) &&
 	    !so_read_memory(&constants, sizeof(constants), method + jvm->const_method) && so_is_user_address(constants) &&
 	    !so_read_memory(known, SO_JVM_CONST_METHOD_WORDS * sizeof(u64), constants)) {

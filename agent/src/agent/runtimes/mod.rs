@@ -46,8 +46,10 @@ fn language_of(frame: RuntimeWord) -> usize {
 const MAX_PLACES: usize = 32_768;
 /// Places that are asked for in a second, of all programs: one takes some 50 µs.
 const MAX_ASKED_PER_SECOND: u32 = 4_000;
-/// How often a place is asked for that has no name.
+/// How often a place is asked for that has no name, and how long after the first time: what arrives at once was
+/// taken at once, and has no name for one reason. Each time it is so much longer.
 const MAX_TRIES: u8 = 16;
+const TRY_AGAIN_NS: u64 = 200_000_000;
 /// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the
 /// time that it has waited, and given up after the last.
 const RETRY_NS: u64 = 25_000_000;
@@ -79,6 +81,13 @@ pub(super) struct RuntimeStats {
     pub(super) put_off: u64,
     /// Programs whose runtime has a layout that is not known.
     pub(super) unknown: u64,
+}
+
+/// How often a place was asked for, and when it may be again.
+#[derive(Debug, Default)]
+struct Tries {
+    done: u8,
+    next_ns: u64,
 }
 
 /// What is known of one runtime of a program.
@@ -128,7 +137,7 @@ pub(super) struct Runtimes {
     interned: FastMap<Arc<Frame>, ()>,
     asked_in_second: (u64, u32),
     /// How often places were asked for that had no name.
-    tries: FastMap<(ProgramKey, RuntimePlace), u8>,
+    tries: FastMap<(ProgramKey, RuntimePlace), Tries>,
     stats: RuntimeStats,
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
     unknown: BTreeMap<Box<str>, u64>,
@@ -265,6 +274,13 @@ impl Runtimes {
         if let Some(frames) = self.recall(key, place) {
             return known(frames);
         }
+        if self
+            .tries
+            .get(&(key, place))
+            .is_some_and(|tries| now_ns < tries.next_ns)
+        {
+            return self.nameless(place, false);
+        }
         let Some(asked) = self.asking(key, place, tgid) else {
             self.stats.unreadable += 1;
             return self.nameless(place, true);
@@ -286,11 +302,11 @@ impl Runtimes {
             }
             Some(Err(Nameless::Replaced)) => {
                 self.stats.replaced += 1;
-                self.nameless_for_now(key, place)
+                self.nameless_for_now(key, place, now_ns)
             }
             Some(Err(Nameless::Unreadable)) => {
                 self.stats.unreadable += 1;
-                self.nameless_for_now(key, place)
+                self.nameless_for_now(key, place, now_ns)
             }
             None => {
                 self.stats.put_off += 1;
@@ -314,13 +330,14 @@ impl Runtimes {
 
     /// Without a name until it is asked for again, which is not done for ever: objects are moved while they are read,
     /// and functions that are gone come back with the next request.
-    fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace) -> Known {
+    fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace, now_ns: u64) -> Known {
         if self.tries.len() >= MAX_PLACES {
             self.tries.clear();
         }
         let tries = self.tries.entry((key, place)).or_default();
-        *tries = tries.saturating_add(1);
-        let is_final = *tries >= MAX_TRIES;
+        tries.done = tries.done.saturating_add(1);
+        tries.next_ns = now_ns + TRY_AGAIN_NS * u64::from(tries.done);
+        let is_final = tries.done >= MAX_TRIES;
         self.nameless(place, is_final)
     }
 
