@@ -196,6 +196,21 @@ SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so
 	return SO_STEP_FRAME;
 }
 
+/*
+ * What tells the method of compiled code from what may take its place: code that is gone for good goes on leading to
+ * where its method lay. 0 where it has none.
+ */
+SO_INLINE u32 so_method_mark(const struct so_jvm *jvm, u64 blob)
+{
+	u64 method = 0, constants = 0, sizes = 0;
+
+	if (so_read_memory(&method, sizeof(method), blob + jvm->method) || !so_is_user_address(method) || method & 7 ||
+	    so_read_memory(&constants, sizeof(constants), method + jvm->const_method) || !so_is_user_address(constants) ||
+	    so_read_memory(&sizes, sizeof(sizes), constants + (jvm->code_size & ~7)))
+		return 0;
+	return (constants * 0x9e3779b97f4a7c15ULL ^ sizes) * 0x9e3779b97f4a7c15ULL >> 32;
+}
+
 /* A frame of compiled code, or of a stub. */
 SO_INLINE enum so_step so_step_blob(struct so_walk *walk, const struct so_jvm *jvm, const struct so_blob *blob)
 {
@@ -216,7 +231,7 @@ SO_INLINE enum so_step so_step_blob(struct so_walk *walk, const struct so_jvm *j
 			pc = walk->pc;
 	}
 	walk->runtime_frame = SO_FRAME_WORD(SO_FRAME_JVM_COMPILED, pc) | (walk->innermost ? SO_EXACT_ADDRESS : 0);
-	walk->runtime_detail = compile_id;
+	walk->runtime_detail = compile_id | (u64)so_method_mark(jvm, blob->address) << 32;
 	if (blob->frame_bytes == 0 || blob->frame_bytes > SO_SEEN_BYTES) {
 		/* A stub: it has a frame pointer, or nothing at all. */
 		if (walk->innermost && !so_read_user(above, sizeof(u64), walk->sp) && so_is_user_address(above[0]) &&

@@ -37,6 +37,7 @@ struct so_jvm {
 	u16 frame_complete;
 	u16 code_begin;
 	u16 compile_id;
+	u16 method;
 	u16 deopt_handler;
 	u16 orig_pc;
 	/* Method and ConstMethod: bytecodes begin behind the latter. */
@@ -53,7 +54,7 @@ struct so_jvm {
 	u8 deopt_handler_bytes;	/* 8: an address; 4: an offset from the blob; 0: unknown */
 	u8 symbol_length;	/* of two bytes, within the first word */
 	u8 symbol_body;
-	u8 unused[3];
+	u8 unused;
 	s32 slot_method;
 	s32 slot_bcp;
 	s32 slot_sender_sp;

@@ -58,6 +58,11 @@ impl Language for HotSpot {
         true
     }
 
+    /// Code that was replaced is gone, and what lies there by now may be like it.
+    fn comes_back(&self) -> bool {
+        false
+    }
+
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
         let module = table.modules(key).find(is_library)?;
@@ -140,6 +145,7 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
         code_begin: near(walked.code_begin)?,
         code_begin_bytes: walked.code_begin.width,
         compile_id: walked.compile_id.offset,
+        method: walked.method,
         deopt_handler: walked.deopt.offset,
         deopt_handler_bytes: match walked.deopt.width {
             width @ (4 | 8) => width,
@@ -176,7 +182,17 @@ fn named(jvm: &Jvm, path: &Arc<str>, memory: &ProcessMemory, place: RuntimePlace
                 let is_in_heap = !place.innermost && name.contains("continuation");
                 return Ok(vec![if is_in_heap { in_heap() } else { stub(&name, path) }]);
             }
-            jvm.compiled(memory, blob.address, detail as u32, pc, place.innermost)?
+            let (compile_id, mark) = (detail as u32, (detail >> 32) as u32);
+            // Code that is gone for good goes on leading to where its method lay.
+            let is_same = || jvm.mark_of(memory, blob.address) == mark;
+            if !is_same() {
+                return Err(Nameless::Replaced);
+            }
+            let frames = jvm.compiled(memory, blob.address, compile_id, pc, place.innermost)?;
+            if !is_same() {
+                return Err(Nameless::Replaced);
+            }
+            frames
         }
         _ => return Err(Nameless::Replaced),
     };

@@ -19,6 +19,11 @@ pub(super) trait Language: Sync {
     /// Stacks that were copied are walked by it too, and wait until it is known.
     fn walks_copies(&self) -> bool;
 
+    /// What was gone when it was asked for may be there again: its functions are moved, or made anew.
+    fn comes_back(&self) -> bool {
+        true
+    }
+
     /// The file with the runtime, of those of a program. Files that were read are remembered in `known`.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)>;
 

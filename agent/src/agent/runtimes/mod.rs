@@ -302,7 +302,11 @@ impl Runtimes {
             }
             Some(Err(Nameless::Replaced)) => {
                 self.stats.replaced += 1;
-                self.nameless_for_now(key, place, now_ns)
+                if LANGUAGES[language_of(place.frame)].comes_back() {
+                    self.nameless_for_now(key, place, now_ns)
+                } else {
+                    self.nameless(place, true)
+                }
             }
             Some(Err(Nameless::Unreadable)) => {
                 self.stats.unreadable += 1;

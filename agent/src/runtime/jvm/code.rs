@@ -113,6 +113,8 @@ pub struct Walked {
 
     /// nmethod: number of the compilation that made it.
     pub compile_id: Place,
+    /// nmethod: pointer to its method.
+    pub method: u16,
     /// nmethod: where its frames keep the pc that was replaced by `deopt`, in bytes from the stack pointer.
     pub orig_pc: Place,
     /// nmethod: the address that return addresses into it are replaced by when it is deoptimized; an address where 8
@@ -185,6 +187,7 @@ impl Jvm {
             blob_name: blob.name,
             kind: blob.kind,
             compile_id: blob.compile_id,
+            method: blob.method,
             orig_pc: blob.orig_pc,
             deopt: blob.deopt.single(),
             deopt_mh: blob.deopt_mh.map(Spot::single),

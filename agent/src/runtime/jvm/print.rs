@@ -27,6 +27,26 @@ impl Jvm {
         Ok(hash >> 32)
     }
 
+    /// The same mark of compiled code's method that the kernel side puts beside its compilation's number
+    /// (`so_method_mark` of bpf/jvm.h): 0 where it has none.
+    pub fn mark_of(&self, memory: &dyn ReadMemory, nmethod: u64) -> u32 {
+        let layout = &self.layout;
+        let marked = || {
+            let method = pointer(
+                memory,
+                nmethod.saturating_add(u64::from(layout.blob.method)),
+                "a method",
+            )?;
+            let constants = method.saturating_add(u64::from(layout.method.const_method));
+            let constants = number(memory, constants, 8)?;
+            let sizes = u64::from(layout.method.code_bytes.offset) & !7;
+            let sizes = number(memory, constants.saturating_add(sizes), 8)?;
+            let hash = (constants.wrapping_mul(MULTIPLIER) ^ sizes).wrapping_mul(MULTIPLIER);
+            Ok::<_, Unreadable>((hash >> 32) as u32)
+        };
+        marked().unwrap_or(0)
+    }
+
     /// The end of a class' name, with its length: `so_class_name` of bpf/jvm.h.
     fn name_end(&self, memory: &dyn ReadMemory, pool: u64) -> Result<u64, Unreadable> {
         let layout = &self.layout.method;
