@@ -144,6 +144,27 @@ SO_INLINE u64 so_class_name(const struct so_jvm *jvm, u64 pool)
 	return end ^ (u64)length << 40;
 }
 
+/*
+ * How a method's name begins, with its length. Of a class that is unloaded the texts of names are freed too, and others
+ * take their place while the method seems to be there. 0 where it cannot be read.
+ */
+SO_INLINE u64 so_method_name(const struct so_jvm *jvm, const u64 *known, u64 pool)
+{
+	u64 symbol = 0, text[2] = {}, name;
+	u32 length, body = jvm->symbol_body * 8 & 63;
+
+	if (!so_is_user_address(pool) ||
+	    so_read_memory(&symbol, sizeof(symbol),
+			   pool + jvm->pool_bytes + so_field(known, jvm->name, 2, SO_JVM_CONST_METHOD_WORDS) * 8) ||
+	    !so_is_user_address(symbol) || so_read_memory(text, sizeof(text), symbol))
+		return 0;
+	length = text[0] >> (jvm->symbol_length * 8 & 63) & 0xffff;
+	name = body ? text[0] >> body | text[1] << (64 - body) : text[1];
+	if (length < sizeof(name))
+		name &= (1ULL << length * 8) - 1;
+	return name ^ (u64)length << 40;
+}
+
 /* A frame of the interpreter. */
 SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so_jvm *jvm, u64 *words)
 {
@@ -177,13 +198,14 @@ SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so
 			bcp = walk->registers[SO_R13];
 		offset = bcp - begin < size ? bcp - begin : 0xffff;
 		/*
-		 * Of what stays as it is: where its constants are, the sizes and names beside the bytecodes' length, and its
-		 * class' name.
+		 * Of what stays as it is: where its constants are, the sizes and names beside the bytecodes' length, and the
+		 * names of its class and itself.
 		 */
 		pool = so_field(known, jvm->pool, 8, SO_JVM_CONST_METHOD_WORDS);
 		hash = (constants ^ pool) * 0x9e3779b97f4a7c15ULL;
 		hash = (hash ^ known[jvm->code_size / 8 & (SO_JVM_CONST_METHOD_WORDS - 1)]) * 0x9e3779b97f4a7c15ULL;
 		hash = (hash ^ hash >> 32 ^ so_class_name(jvm, pool)) * 0x9e3779b97f4a7c15ULL;
+		hash = (hash ^ hash >> 32 ^ so_method_name(jvm, known, pool)) * 0x9e3779b97f4a7c15ULL;
 		walk->runtime_frame = SO_FRAME_WORD(SO_FRAME_JVM_INTERPRETED, method);
 		walk->runtime_detail = (offset & 0xffff) | (hash >> 32) << 16;
 	}
@@ -200,19 +222,23 @@ SO_INLINE enum so_step so_step_interpreted(struct so_walk *walk, const struct so
  * What tells the method of compiled code from what may take its place: code that is gone for good goes on leading to
  * where its method lay. 0 where it has none.
  */
-SO_INLINE u32 so_method_mark(const struct so_jvm *jvm, u64 blob)
+SO_INLINE u32 so_method_mark(const struct so_jvm *jvm, u64 blob, u64 *known)
 {
-	u64 method = 0, constants = 0, sizes = 0;
+	u64 method = 0, constants = 0, hash;
 
 	if (so_read_memory(&method, sizeof(method), blob + jvm->method) || !so_is_user_address(method) || method & 7 ||
 	    so_read_memory(&constants, sizeof(constants), method + jvm->const_method) || !so_is_user_address(constants) ||
-	    so_read_memory(&sizes, sizeof(sizes), constants + (jvm->code_size & ~7)))
+	    so_read_memory(known, SO_JVM_CONST_METHOD_WORDS * sizeof(u64), constants))
 		return 0;
-	return (constants * 0x9e3779b97f4a7c15ULL ^ sizes) * 0x9e3779b97f4a7c15ULL >> 32;
+	hash = constants * 0x9e3779b97f4a7c15ULL ^ known[jvm->code_size / 8 & (SO_JVM_CONST_METHOD_WORDS - 1)];
+	hash *= 0x9e3779b97f4a7c15ULL;
+	hash ^= hash >> 32 ^ so_method_name(jvm, known, so_field(known, jvm->pool, 8, SO_JVM_CONST_METHOD_WORDS));
+	return hash * 0x9e3779b97f4a7c15ULL >> 32;
 }
 
 /* A frame of compiled code, or of a stub. */
-SO_INLINE enum so_step so_step_blob(struct so_walk *walk, const struct so_jvm *jvm, const struct so_blob *blob)
+SO_INLINE enum so_step so_step_blob(struct so_walk *walk, const struct so_jvm *jvm, const struct so_blob *blob,
+				    u64 *words)
 {
 	u64 above[2] = {}, gap, pc = walk->pc, handler = 0;
 	u32 compile_id = 0, i;
@@ -231,7 +257,7 @@ SO_INLINE enum so_step so_step_blob(struct so_walk *walk, const struct so_jvm *j
 			pc = walk->pc;
 	}
 	walk->runtime_frame = SO_FRAME_WORD(SO_FRAME_JVM_COMPILED, pc) | (walk->innermost ? SO_EXACT_ADDRESS : 0);
-	walk->runtime_detail = compile_id | (u64)so_method_mark(jvm, blob->address) << 32;
+	walk->runtime_detail = compile_id | (u64)so_method_mark(jvm, blob->address, words) << 32;
 	if (blob->frame_bytes == 0 || blob->frame_bytes > SO_SEEN_BYTES) {
 		/* A stub: it has a frame pointer, or nothing at all. */
 		if (walk->innermost && !so_read_user(above, sizeof(u64), walk->sp) && so_is_user_address(above[0]) &&
@@ -276,7 +302,7 @@ SO_INLINE enum so_step so_step_jvm(struct so_walk *walk, const struct so_jvm *jv
 		return so_step_interpreted(walk, jvm, words);
 	if (!so_find_blob(jvm, words, walk->innermost ? walk->pc : walk->pc - 1, &blob))
 		return so_step_frame_pointer(walk, 0);
-	return so_step_blob(walk, jvm, &blob);
+	return so_step_blob(walk, jvm, &blob, words);
 }
 
 #endif

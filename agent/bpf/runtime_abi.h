@@ -44,9 +44,11 @@ struct so_jvm {
 	u16 const_method;
 	u16 const_method_bytes;
 	u16 code_size;
+	u16 name;
 	/* ConstMethod to ConstantPool to InstanceKlass to the Symbol of its name. */
 	u16 pool;
 	u16 pool_holder;
+	u16 pool_bytes;
 	u16 class_name;
 	u16 heap_count;
 	u8 frame_complete_bytes;

@@ -130,7 +130,7 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
         return Err(lacks("sizes of frames are of another form"));
     }
     // It is read with the symbol's first word.
-    if walked.symbol_length.width != 2 || walked.symbol_length.offset > 6 || walked.symbol_body > 64 {
+    if walked.symbol_length.width != 2 || walked.symbol_length.offset > 6 || walked.symbol_body > 8 {
         return Err(lacks("names are of another form"));
     }
     Ok(so_jvm {
@@ -156,7 +156,9 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
         const_method_bytes: walked.const_method_bytes,
         code_size: walked.code_bytes.offset,
         pool: walked.class_name[0],
+        name: walked.name.offset,
         pool_holder: walked.class_name[1],
+        pool_bytes: walked.pool_bytes,
         class_name: walked.class_name[2],
         symbol_length: walked.symbol_length.offset as u8,
         symbol_body: walked.symbol_body as u8,

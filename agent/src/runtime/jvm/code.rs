@@ -131,6 +131,10 @@ pub struct Walked {
     pub code_bytes: Place,
     /// From ConstMethod to its pool, the pool's class, and the symbol of that class' name.
     pub class_name: [u16; 3],
+    /// ConstMethod: the index of its name in the pool, whose entries begin behind a header.
+    pub name: Place,
+    /// That header's bytes.
+    pub pool_bytes: u16,
     /// Symbol: how long it is.
     pub symbol_length: Place,
     /// Symbol: where its text begins.
@@ -195,6 +199,8 @@ impl Jvm {
             const_method_bytes: method.const_bytes,
             code_bytes: method.code_bytes,
             class_name: [method.pool, method.holder, method.class_name],
+            name: method.name,
+            pool_bytes: method.pool_bytes,
             symbol_length: method.symbol_length,
             symbol_body: method.symbol_body,
         }

@@ -12,7 +12,8 @@ const NAME_BYTES: u64 = 8;
 
 impl Jvm {
     /// The same hash of a method that the kernel side puts beside its address (`so_step_interpreted` of bpf/jvm.h): of
-    /// where its constant part is, of what stays as it is there, and of its class' name.
+    /// where its constant part is, of what stays as it is there, and of the
+    /// names of its class and itself.
     pub fn print_of(&self, memory: &dyn ReadMemory, method: u64) -> Result<u64, Unreadable> {
         let layout = &self.layout.method;
         let what = "a method's constant part";
@@ -24,6 +25,8 @@ impl Jvm {
         let hash = (hash ^ word(8 * sizes)?).wrapping_mul(MULTIPLIER);
         let name = self.name_end(memory, pool).unwrap_or(0);
         let hash = (hash ^ hash >> 32 ^ name).wrapping_mul(MULTIPLIER);
+        let own = self.name_begin(memory, constants, pool).unwrap_or(0);
+        let hash = (hash ^ hash >> 32 ^ own).wrapping_mul(MULTIPLIER);
         Ok(hash >> 32)
     }
 
@@ -41,10 +44,33 @@ impl Jvm {
             let constants = number(memory, constants, 8)?;
             let sizes = u64::from(layout.method.code_bytes.offset) & !7;
             let sizes = number(memory, constants.saturating_add(sizes), 8)?;
+            let pool = number(memory, constants.saturating_add(u64::from(layout.method.pool)), 8)?;
             let hash = (constants.wrapping_mul(MULTIPLIER) ^ sizes).wrapping_mul(MULTIPLIER);
+            let own = self.name_begin(memory, constants, pool).unwrap_or(0);
+            let hash = (hash ^ hash >> 32 ^ own).wrapping_mul(MULTIPLIER);
             Ok::<_, Unreadable>((hash >> 32) as u32)
         };
         marked().unwrap_or(0)
+    }
+
+    /// How a method's name begins, with its length: `so_method_name` of bpf/jvm.h.
+    fn name_begin(&self, memory: &dyn ReadMemory, constants: u64, pool: u64) -> Result<u64, Unreadable> {
+        let layout = &self.layout.method;
+        let index = layout.name.get(memory, constants)?.cast_unsigned();
+        let entry = pool.saturating_add(u64::from(layout.pool_bytes) + 8 * index);
+        let symbol = pointer(memory, entry, "a method's name")?;
+        let text = [number(memory, symbol, 8)?, number(memory, symbol.saturating_add(8), 8)?];
+        let length = text[0] >> (u32::from(layout.symbol_length.offset) * 8 & 63) & 0xffff;
+        let name = match u32::from(layout.symbol_body) * 8 & 63 {
+            0 => text[1],
+            body => text[0] >> body | text[1] << (64 - body),
+        };
+        let name = if length < NAME_BYTES {
+            name & ((1 << (length * 8)) - 1)
+        } else {
+            name
+        };
+        Ok(name ^ length << 40)
     }
 
     /// The end of a class' name, with its length: `so_class_name` of bpf/jvm.h.
