@@ -8,15 +8,18 @@ const RESTED_MS = 2_000;
 
 export function startRecent(): void {
   const { search } = location;
-  // Where the file can't be had, nothing is said of the address.
+  const read = page.peek();
+  // Behind the first picture. Where the file can't be had, nothing is said of the address.
   if (search !== "")
-    import("./strangers.ts").then(
-      (file) => {
-        const text = file.strangersText(search, page.peek());
-        if (text !== "") say(text);
-      },
-      () => {},
-    );
+    setTimeout(() => {
+      import("./strangers.ts").then(
+        (file) => {
+          const text = file.strangersText(search, read);
+          if (text !== "") say(text);
+        },
+        () => {},
+      );
+    }, RESTED_MS);
   effect(() => {
     const address = linkTo({});
     const timer = setTimeout(() => {
