@@ -278,8 +278,8 @@ enum so_frame_word {
 	 * A frame of V8: in 47 bits the place, above that 10 bits of hashes, and above that what the place is. The detail is
 	 * the address without the lowest three bits (44 bits; 0: unknown) of what the function shares with others of the
 	 * same text, and above that 16 bits more of the hash of what stays the same there. A place is: 0, the offset of a
-	 * bytecode; 1, an address in code that V8 made, the bytes at which, or before which, have six of the 10 bits; 2, such an
-	 * address where the frame says what it is, which stands in place of the detail's address; 3, the same as 1, looked
+	 * bytecode; 1, an address in code that V8 made, the bytes at which, or before which, have six of the 10 bits; 2, such
+	 * an address where the frame says what it is, which stands in place of the detail's address; 3, the same as 1, looked
 	 * at later, so that the code has to be the function's.
 	 */
 	SO_FRAME_V8 = 4,
