@@ -60,8 +60,8 @@ impl Jvm {
         let entry = pool.saturating_add(u64::from(layout.pool_bytes) + 8 * index);
         let symbol = pointer(memory, entry, "a method's name")?;
         let text = [number(memory, symbol, 8)?, number(memory, symbol.saturating_add(8), 8)?];
-        let length = text[0] >> (u32::from(layout.symbol_length.offset) * 8 & 63) & 0xffff;
-        let name = match u32::from(layout.symbol_body) * 8 & 63 {
+        let length = text[0] >> ((u32::from(layout.symbol_length.offset) * 8) & 63) & 0xffff;
+        let name = match (u32::from(layout.symbol_body) * 8) & 63 {
             0 => text[1],
             body => text[0] >> body | text[1] << (64 - body),
         };
