@@ -58,11 +58,6 @@ impl Language for HotSpot {
         true
     }
 
-    /// Code that was replaced is gone, and what lies there by now may be like it.
-    fn comes_back(&self) -> bool {
-        false
-    }
-
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
         let module = table.modules(key).find(is_library)?;

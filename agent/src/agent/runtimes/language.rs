@@ -19,9 +19,10 @@ pub(super) trait Language: Sync {
     /// Stacks that were copied are walked by it too, and wait until it is known.
     fn walks_copies(&self) -> bool;
 
-    /// What was gone when it was asked for may be there again: its functions are moved, or made anew.
+    /// What was gone when it was asked for comes back, and is known by its name alone. Other languages' functions are
+    /// asked for once: what lies in their place later may be like them.
     fn comes_back(&self) -> bool {
-        true
+        false
     }
 
     /// The file with the runtime, of those of a program. Files that were read are remembered in `known`.

@@ -302,11 +302,7 @@ impl Runtimes {
             }
             Some(Err(Nameless::Replaced)) => {
                 self.stats.replaced += 1;
-                if LANGUAGES[language_of(place.frame)].comes_back() {
-                    self.nameless_for_now(key, place, now_ns)
-                } else {
-                    self.nameless(place, true)
-                }
+                self.nameless_for_now(key, place, now_ns)
             }
             Some(Err(Nameless::Unreadable)) => {
                 self.stats.unreadable += 1;
@@ -332,9 +328,11 @@ impl Runtimes {
         ))
     }
 
-    /// Without a name until it is asked for again, which is not done for ever: objects are moved while they are read,
-    /// and functions that are gone come back with the next request.
+    /// Without a name until it is asked for again, if it is, and that not for ever.
     fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace, now_ns: u64) -> Known {
+        if !LANGUAGES[language_of(place.frame)].comes_back() {
+            return self.nameless(place, true);
+        }
         if self.tries.len() >= MAX_PLACES {
             self.tries.clear();
         }

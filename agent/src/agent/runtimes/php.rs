@@ -34,6 +34,11 @@ impl Language for Zend {
         true
     }
 
+    /// A request makes all of its functions anew, where another one's may have lain.
+    fn comes_back(&self) -> bool {
+        true
+    }
+
     /// php, php-fpm, libphp of a web server, and where OPcache is mapped, the program.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_extended = table.modules(key).any(|module| Library::base_name(module) == EXTENSION);

@@ -228,7 +228,8 @@ impl<'a> UserStack<'a> {
             Feature::KernelAndUser => self.seen.in_kernel(),
             Feature::Vdso => self.frames.iter().any(|frame| &*frame.module == "[vdso]"),
             Feature::NamedJit => {
-                let mut jit = self.frames.iter().filter(|frame| frame.kind == FrameKind::Jit);
+                let is_made = |kind| matches!(kind, FrameKind::Jit | FrameKind::Interpreted("v8js"));
+                let mut jit = self.frames.iter().filter(|frame| is_made(frame.kind));
                 jit.any(|frame| {
                     let name = frame.function.as_deref().unwrap_or_default();
                     ["burnInScript", "callBurn"].iter().any(|own| name.contains(own))
