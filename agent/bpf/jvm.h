@@ -233,7 +233,8 @@ SO_INLINE u32 so_method_mark(const struct so_jvm *jvm, u64 blob, u64 *known)
 	hash = constants * 0x9e3779b97f4a7c15ULL ^ known[jvm->code_size / 8 & (SO_JVM_CONST_METHOD_WORDS - 1)];
 	hash *= 0x9e3779b97f4a7c15ULL;
 	hash ^= hash >> 32 ^ so_method_name(jvm, known, so_field(known, jvm->pool, 8, SO_JVM_CONST_METHOD_WORDS));
-	return hash * 0x9e3779b97f4a7c15ULL >> 32;
+	/* A detail has 60 bits. */
+	return hash * 0x9e3779b97f4a7c15ULL >> 36;
 }
 
 /* A frame of compiled code, or of a stub. */

@@ -48,7 +48,8 @@ impl Jvm {
             let hash = (constants.wrapping_mul(MULTIPLIER) ^ sizes).wrapping_mul(MULTIPLIER);
             let own = self.name_begin(memory, constants, pool).unwrap_or(0);
             let hash = (hash ^ hash >> 32 ^ own).wrapping_mul(MULTIPLIER);
-            Ok::<_, Unreadable>((hash >> 32) as u32)
+            // Beside the number there are 28 bits.
+            Ok::<_, Unreadable>((hash >> 36) as u32)
         };
         marked().unwrap_or(0)
     }
