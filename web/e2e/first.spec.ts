@@ -166,7 +166,7 @@ for (const width of [1440, 1280])
     // All of it can be read where there is no room for it.
     await expect(found.locator(".found-text")).toHaveAttribute(
       "title",
-      /^100 % · .* in \d+ frames so named, of any module/,
+      /^100\s% · .*\sin\s\d+\sframes so named, of any module/,
     );
     await expect(found.getByRole("button", { name: "Next match" })).toBeInViewport({ ratio: 1 });
     expect(await rowsOf(page)).toEqual(before);
