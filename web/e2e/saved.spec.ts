@@ -67,7 +67,9 @@ test.describe("a conflict", () => {
     const differs = conflict.getByRole("row").filter({ hasText: "state" }).getByRole("cell");
     await expect(differs).toHaveText(["live", "silent"]);
     await conflict.getByRole("button", { name: "Keep both" }).click();
-    await expect(dialog.getByTestId("saved-views").getByText(`${NAME.replace(/ \d+$/, "")} 2`)).toHaveCount(1);
+    await expect(
+      dialog.getByTestId("saved-views").getByText(`${NAME.replace(/ \d+$/, "")} 2`, { exact: true }),
+    ).toHaveCount(1);
     // Somebody else changes it after this dialog looked.
     const { tag } = (await (await request.get(`/api/v1/views/${encodeURIComponent(NAME)}`)).json()) as { tag: string };
     expect((await put("/?view=nodes&trouble=lost", tag)).status()).toBe(200);
