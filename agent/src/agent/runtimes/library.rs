@@ -61,6 +61,23 @@ pub(super) struct KnownFile {
 /// Files that have a runtime in them, or may have had.
 pub(super) type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
 
+/// The first of these files that has the symbol. Of each that was not met before, all of `symbols` are looked for.
+pub(super) fn having<'a>(
+    symbol: &str,
+    symbols: &[&'static str],
+    modules: impl Iterator<Item = &'a Arc<Module>>,
+    known: &mut KnownFiles,
+) -> Option<(&'a Arc<Module>, Arc<KnownFile>)> {
+    for module in modules {
+        let file = known.entry(module.id);
+        let file = file.or_insert_with(|| Arc::new(KnownFile::read(module, symbols)));
+        if file.address_of(symbol, 0).is_some() {
+            return Some((module, Arc::clone(file)));
+        }
+    }
+    None
+}
+
 /// Calls of a function that are told apart.
 const MAX_CALLS: usize = 64;
 /// Code of a file that is looked through for them, and so much of it at a time.

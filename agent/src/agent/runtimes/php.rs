@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library};
+use super::library::{KnownFile, KnownFiles, Library, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_php, so_runtime};
@@ -46,14 +46,9 @@ impl Language for Zend {
             let name = Library::base_name(module);
             module.is_open() && (name.contains("php") || is_extended && !name.contains(".so"))
         };
-        for module in table.modules(key).filter(may_have) {
-            let file = known.entry(module.id);
-            let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
-            if file.address_of(LOOP, 0).is_some() {
-                return Some((Library::of(key, module, table)?, file));
-            }
-        }
-        None
+        let modules = table.modules(key).filter(may_have);
+        let (module, file) = having(LOOP, &SYMBOLS, modules, known)?;
+        Some((Library::of(key, module, table)?, file))
     }
 
     fn reading(&self, tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Reading {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library};
+use super::library::{KnownFile, KnownFiles, Library, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
@@ -47,14 +47,9 @@ impl Language for CPython {
                 && !name.contains(EXTENSION)
                 && (name.contains("python") || is_extended && !name.contains(".so"))
         };
-        for module in table.modules(key).filter(may_have) {
-            let file = known.entry(module.id);
-            let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
-            if file.address_of(RUNTIME, 0).is_some() {
-                return Some((Library::of(key, module, table)?, file));
-            }
-        }
-        None
+        let modules = table.modules(key).filter(may_have);
+        let (module, file) = having(RUNTIME, &SYMBOLS, modules, known)?;
+        Some((Library::of(key, module, table)?, file))
     }
 
     fn reading(&self, tgid: u32, library: &Library, file: &Arc<KnownFile>) -> Reading {
