@@ -5,6 +5,8 @@
 //! into it or stopped for it. What it says is not trusted: every pointer is checked, every list and text has a limit.
 
 pub mod cpython;
+#[cfg(any(test, fuzzing))]
+mod image;
 pub mod jvm;
 mod memory;
 mod parts;

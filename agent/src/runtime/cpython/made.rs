@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::offsets::{BYTES_BODY, COOKIE, Offsets, SIZE, TEXT_LENGTH, TEXT_STATE, TYPE, TYPE_NAME};
-use super::{FrameForm, Layout, Python, ReadMemory};
+pub(super) use crate::runtime::image::{BASE, Memory};
 
-pub(super) const BASE: u64 = 0x7f00_0000_0000;
+use super::offsets::{BYTES_BODY, COOKIE, Offsets, SIZE, TEXT_LENGTH, TEXT_STATE, TYPE, TYPE_NAME};
+use super::{FrameForm, Layout, Python};
+
 const IMAGE_BYTES: usize = 1 << 16;
 /// Where things lie, each with room.
 pub(super) const RUNTIME: u64 = BASE + 0x1000;
@@ -187,31 +188,6 @@ const TABLE_3_14: [u64; 82] = [
     192,
 ];
 
-/// A part of a process' memory. Nothing else of it can be read.
-#[derive(Clone)]
-pub(super) struct Memory {
-    pub(super) bytes: Vec<u8>,
-}
-
-impl ReadMemory for Memory {
-    fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let first = address.checked_sub(BASE).and_then(|first| usize::try_from(first).ok());
-        let piece = first.and_then(|first| self.bytes.get(first..first.checked_add(to.len())?));
-        piece.map(|piece| to.copy_from_slice(piece)).is_some()
-    }
-}
-
-impl Memory {
-    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
-        let first = (address - BASE) as usize;
-        self.bytes[first..first + bytes.len()].copy_from_slice(bytes);
-    }
-
-    pub(super) fn word(&mut self, address: u64, value: u64) {
-        self.put(address, &value.to_le_bytes());
-    }
-}
-
 /// Characters of a text as an interpreter keeps them.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
@@ -232,9 +208,7 @@ pub(super) struct Made {
 impl Made {
     /// An interpreter whose two threads run nothing.
     pub(super) fn new(minor: u8) -> Self {
-        let memory = Memory {
-            bytes: vec![0; IMAGE_BYTES],
-        };
+        let memory = Memory::new(vec![0; IMAGE_BYTES]);
         let [_, code, text, bytes, _] = TYPES;
         let mut symbols = HashMap::from([
             ("_PyRuntime", RUNTIME),

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 
+pub(super) use crate::runtime::image::{BASE, Memory};
+
+use super::Jvm;
 use super::layout::{Heaps, Layout, Place, Spot};
 use super::numbers::Encoding;
-use super::{Jvm, ReadMemory};
 
 /// What libjvm's tables say, a line each: `field TYPE NAME OFFSET FIELDTYPE`, `static TYPE NAME FIELDTYPE`,
 /// `size TYPE BYTES`, `constant NAME VALUE`.
@@ -14,7 +16,6 @@ pub(super) const JDK_17: &str = include_str!("made/17.txt");
 pub(super) const JDK_25: &str = include_str!("made/25.txt");
 pub(super) const ALL: [&str; 3] = [JDK_8, JDK_17, JDK_25];
 
-const BASE: u64 = 0x7f00_0000_0000;
 const IMAGE_BYTES: usize = 1 << 18;
 /// The code heap begins here, its segments are of 128 bytes.
 pub(super) const HEAP: u64 = BASE + 0x2_0000;
@@ -26,30 +27,7 @@ const FREE: u64 = BASE + 0x3_1000;
 /// Segments of the interpreter.
 const INTERPRETER: u64 = 4;
 
-/// A part of a process' memory. Nothing else of it can be read.
-#[derive(Clone)]
-pub(super) struct Memory {
-    pub(super) bytes: Vec<u8>,
-}
-
-impl ReadMemory for Memory {
-    fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let first = address.checked_sub(BASE).and_then(|first| usize::try_from(first).ok());
-        let piece = first.and_then(|first| self.bytes.get(first..first.checked_add(to.len())?));
-        piece.map(|piece| to.copy_from_slice(piece)).is_some()
-    }
-}
-
 impl Memory {
-    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
-        let first = (address - BASE) as usize;
-        self.bytes[first..first + bytes.len()].copy_from_slice(bytes);
-    }
-
-    pub(super) fn word(&mut self, address: u64, value: u64) {
-        self.put(address, &value.to_le_bytes());
-    }
-
     pub(super) fn set(&mut self, place: Place, object: u64, value: i64) {
         let bytes = value.to_le_bytes();
         self.put(object + u64::from(place.offset), &bytes[..usize::from(place.width)]);
@@ -384,9 +362,7 @@ impl Tables {
 
     /// Those of a text, in a VM that knows its version.
     fn of(text: &str) -> Self {
-        let memory = Memory {
-            bytes: vec![0; IMAGE_BYTES],
-        };
+        let memory = Memory::new(vec![0; IMAGE_BYTES]);
         let mut tables = Self {
             memory,
             symbols: HashMap::new(),

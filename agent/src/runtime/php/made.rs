@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub(super) use crate::runtime::image::{BASE, Memory};
+
 use super::layout::{INSTRUCTION_BYTES, INSTRUCTION_LINE, MODULE_BYTES, MODULE_NAME, Offsets};
 use super::text::hash_of;
-use super::{Layout, Php, ReadMemory};
+use super::{Layout, Php};
 
-pub(super) const BASE: u64 = 0x7f00_0000_0000;
 const IMAGE_BYTES: usize = 1 << 16;
 /// Where things lie, each with room.
 pub(super) const REGISTRY: u64 = BASE + 0x100;
@@ -24,31 +25,6 @@ pub(super) const INTERFACES: [u64; 7] = [
     20_190_902, 20_200_930, 20_210_902, 20_220_829, 20_230_831, 20_240_924, 20_250_925,
 ];
 
-/// A part of a process' memory. Nothing else of it can be read.
-#[derive(Clone)]
-pub(super) struct Memory {
-    pub(super) bytes: Vec<u8>,
-}
-
-impl ReadMemory for Memory {
-    fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let first = address.checked_sub(BASE).and_then(|first| usize::try_from(first).ok());
-        let piece = first.and_then(|first| self.bytes.get(first..first.checked_add(to.len())?));
-        piece.map(|piece| to.copy_from_slice(piece)).is_some()
-    }
-}
-
-impl Memory {
-    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
-        let first = (address - BASE) as usize;
-        self.bytes[first..first + bytes.len()].copy_from_slice(bytes);
-    }
-
-    pub(super) fn word(&mut self, address: u64, value: u64) {
-        self.put(address, &value.to_le_bytes());
-    }
-}
-
 #[derive(Clone)]
 pub(super) struct Made {
     pub(super) memory: Memory,
@@ -62,9 +38,7 @@ impl Made {
     pub(super) fn new(interface: u64) -> Self {
         let (_, offsets) = Offsets::of_api(interface).expect("a version");
         let mut made = Self {
-            memory: Memory {
-                bytes: vec![0; IMAGE_BYTES],
-            },
+            memory: Memory::new(vec![0; IMAGE_BYTES]),
             symbols: HashMap::from([
                 ("execute_ex", LOOP.start),
                 ("executor_globals", GLOBALS),

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::MAX_NAME_BYTES;
 use super::lines::LineTable;
-use super::made::{BASE, Made, Memory, Sample, VERSIONS};
+use super::made::{BASE, HOLE, Made, Memory, Sample, VERSIONS};
 use crate::runtime::reading::Counted;
 
 /// Reads of a layout: a page of data, each of whose words may lead to what looks like a machine or a table of names.
@@ -25,7 +25,7 @@ pub(crate) fn lines(bytes: &[u8]) {
     if form & 1 == 1 {
         body[24..].copy_from_slice(&at(128));
     }
-    let memory = Memory { bytes: table.to_vec() };
+    let memory = Memory::with_hole(table.to_vec(), HOLE);
     let counted = Counted::new(&memory);
     let table = LineTable {
         body: &body,

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub(super) use crate::runtime::image::{BASE, Memory};
+
 use super::layout::{LayoutError, Place};
 use super::offsets::{
     BODY_BASE_LABEL, BODY_ENCODED, BODY_FIRST_LINE, BODY_LABEL, BODY_PATH, BODY_SIZE, ClassNames, DEFINITION_ID,
@@ -11,7 +13,6 @@ use super::offsets::{
 };
 use super::{ReadMemory, Ruby, field};
 
-pub(super) const BASE: u64 = 0x7f00_0000_0000;
 const IMAGE_BYTES: usize = 1 << 17;
 /// Where things lie, each with room.
 const CODE: Range<u64> = BASE + 0x1000..BASE + 0x4000;
@@ -20,7 +21,7 @@ pub(super) const CALLER: Range<u64> = BASE + 0x3000..BASE + 0x3100;
 const DATA: Range<u64> = BASE + 0x4000..BASE + 0x5000;
 const API_VERSION: u64 = BASE + 0x5000;
 /// Nothing is mapped behind a file's data.
-const HOLE: Range<u64> = BASE + 0x6000..BASE + 0x7000;
+pub(super) const HOLE: Range<u64> = BASE + 0x6000..BASE + 0x7000;
 pub(super) const VM_POINTER: u64 = DATA.start + 0x120;
 pub(super) const NAMES: u64 = DATA.start + 0x200;
 /// Above the thread's own storage.
@@ -35,34 +36,6 @@ const STACK_WORDS: u64 = 7 * 8 * 4;
 /// What is not placed elsewhere lies here, one thing behind the other.
 const FREE: u64 = BASE + 0xd000;
 pub(super) const VERSIONS: [(u32, u32); 4] = [(2, 7), (3, 1), (3, 3), (3, 4)];
-
-/// A part of a process' memory. Nothing else of it can be read.
-#[derive(Clone)]
-pub(super) struct Memory {
-    pub(super) bytes: Vec<u8>,
-}
-
-impl ReadMemory for Memory {
-    fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        if address < HOLE.end && address.saturating_add(to.len() as u64) > HOLE.start {
-            return false;
-        }
-        let first = address.checked_sub(BASE).and_then(|first| usize::try_from(first).ok());
-        let piece = first.and_then(|first| self.bytes.get(first..first.checked_add(to.len())?));
-        piece.map(|piece| to.copy_from_slice(piece)).is_some()
-    }
-}
-
-impl Memory {
-    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
-        let first = (address - BASE) as usize;
-        self.bytes[first..first + bytes.len()].copy_from_slice(bytes);
-    }
-
-    pub(super) fn word(&mut self, address: u64, value: u64) {
-        self.put(address, &value.to_le_bytes());
-    }
-}
 
 #[derive(Clone)]
 pub(super) struct Made {
@@ -87,9 +60,7 @@ impl Made {
     /// An interpreter whose main thread runs one block of a method, and nothing else.
     pub(super) fn new(version: (u32, u32)) -> (Self, Sample) {
         let mut made = Self {
-            memory: Memory {
-                bytes: vec![0; IMAGE_BYTES],
-            },
+            memory: Memory::with_hole(vec![0; IMAGE_BYTES], HOLE),
             symbols: HashMap::from([("ruby_api_version", API_VERSION)]),
             offsets: Offsets::by_version(version.0, version.1).unwrap(),
             lists: 0,

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
+pub(super) use crate::runtime::image::{BASE, Memory};
+
 use super::function::Shared;
 use super::layout::{Layout, LayoutError};
 use super::{ARRAY_DATA, ARRAY_LENGTH, MAP, MAP_TYPE, ReadMemory, V8, field};
 
-pub(super) const BASE: u64 = 0x7f00_0000_0000;
 const IMAGE_BYTES: usize = 1 << 16;
 /// Where things lie: constants, maps, code, and everything else, one thing behind the other.
 pub(super) const CONSTANTS: u64 = BASE + 0x100;
@@ -24,31 +25,6 @@ pub(super) const VERSIONS: [&str; 5] = [
 ];
 pub(super) const SOURCE: &str =
     "class Queue {\n  pop(n) {\r\n    return take(n);\n  }\n}\nfunction take(n) { return n; }\n";
-
-/// A part of a process' memory. Nothing else of it can be read.
-#[derive(Clone)]
-pub(super) struct Memory {
-    pub(super) bytes: Vec<u8>,
-}
-
-impl ReadMemory for Memory {
-    fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let first = address.checked_sub(BASE).and_then(|first| usize::try_from(first).ok());
-        let piece = first.and_then(|first| self.bytes.get(first..first.checked_add(to.len())?));
-        piece.map(|piece| to.copy_from_slice(piece)).is_some()
-    }
-}
-
-impl Memory {
-    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
-        let first = (address - BASE) as usize;
-        self.bytes[first..first + bytes.len()].copy_from_slice(bytes);
-    }
-
-    pub(super) fn word(&mut self, address: u64, value: u64) {
-        self.put(address, &value.to_le_bytes());
-    }
-}
 
 #[derive(Clone)]
 pub(super) struct Made {
@@ -78,9 +54,7 @@ const TAKE_RETURN: u32 = 73;
 
 impl Made {
     pub(super) fn new(text: &str) -> (Self, Sample) {
-        let mut memory = Memory {
-            bytes: vec![0; IMAGE_BYTES],
-        };
+        let mut memory = Memory::new(vec![0; IMAGE_BYTES]);
         let mut symbols = HashMap::new();
         for (number, line) in text.lines().enumerate() {
             let (name, value) = line.split_once(' ').unwrap();
