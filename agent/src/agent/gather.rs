@@ -13,6 +13,8 @@ use crate::process::{Found, Program, Sighting, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
+/// How long a stack that lacks names is left alone: those of an interval are told as its last look told them.
+const LOCATE_AGAIN_NS: u64 = 100_000_000;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -38,6 +40,8 @@ pub(super) struct Interval {
     /// By the control group as well, of version 2, and how often it was moved in those of version 1.
     program_index: FastMap<(ProgramKey, u64, u32), u32>,
     stack_index: FastMap<u128, u32>,
+    /// Stacks of which more may be known by now, with the time from which they are looked at again.
+    unsettled: FastMap<u128, u64>,
     pub(super) deferred: DeferredStacks,
 }
 
@@ -213,9 +217,11 @@ impl Interval {
         };
         let program = self.program(key, sample.cgroup_id, found.moves, found.program);
         let hash = memory.hash(sample, key, found.generation, table);
+        let is_unsettled = self.unsettled.get(&hash).is_some_and(|again_ns| now_ns >= *again_ns);
         let stack = match self.stack_index.get(&hash) {
-            Some(stack) => *stack,
-            None => {
+            Some(stack) if !is_unsettled => *stack,
+            known => {
+                let known = known.copied();
                 let located = match memory.get(hash) {
                     Some(located) => located,
                     None => {
@@ -223,14 +229,25 @@ impl Interval {
                         let located = Arc::new(located);
                         if is_final {
                             memory.put(hash, Arc::clone(&located));
+                            self.unsettled.remove(&hash);
+                        } else {
+                            self.unsettled.insert(hash, now_ns + LOCATE_AGAIN_NS);
                         }
                         located
                     }
                 };
-                self.stacks.push(located);
-                let stack = (self.stacks.len() - 1) as u32;
-                self.stack_index.insert(hash, stack);
-                stack
+                match known {
+                    Some(stack) => {
+                        self.stacks[stack as usize] = located;
+                        stack
+                    }
+                    None => {
+                        self.stacks.push(located);
+                        let stack = (self.stacks.len() - 1) as u32;
+                        self.stack_index.insert(hash, stack);
+                        stack
+                    }
+                }
             }
         };
         self.samples.push(GatheredSample {

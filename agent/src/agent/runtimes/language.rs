@@ -45,6 +45,11 @@ pub(super) trait Reader: Send + Sync + Debug {
         false
     }
 
+    /// Whether a place that had no name has one by now, without a look at the process.
+    fn remembers(&self, _place: RuntimePlace) -> bool {
+        false
+    }
+
     /// The frames of a place, leaf first, of which there is at least one.
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless>;
 }

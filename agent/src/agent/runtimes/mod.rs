@@ -278,6 +278,7 @@ impl Runtimes {
             .tries
             .get(&(key, place))
             .is_some_and(|tries| now_ns < tries.next_ns)
+            && !self.remembers(key, place)
         {
             return self.nameless(place, false);
         }
@@ -313,6 +314,11 @@ impl Runtimes {
                 self.nameless(place, false)
             }
         }
+    }
+
+    fn remembers(&self, key: ProgramKey, place: RuntimePlace) -> bool {
+        let state = self.programs.get(&key).map(|program| &program.of_languages[language_of(place.frame)]);
+        matches!(state, Some(Some(State::Ready(reader))) if reader.remembers(place))
     }
 
     /// Whom to ask, and what.

@@ -83,6 +83,10 @@ impl Reader for Php {
         }
     }
 
+    fn remembers(&self, place: RuntimePlace) -> bool {
+        place.detail.is_some_and(|detail| self.remembers(detail))
+    }
+
     /// OPcache maps the memory for its code while PHP starts, and may have done so since.
     fn lacks(&self, made: &[Range<u64>]) -> bool {
         made.iter().any(|range| !self.knows(range))

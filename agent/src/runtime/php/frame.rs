@@ -82,16 +82,27 @@ impl Php {
             return Ok(known);
         }
         let seen = self.seen(memory, address)?;
-        if !self.hashes(&seen).contains(&hash) {
-            return Err(Unreadable::Replaced);
-        }
+        let hashes = self.hashes(&seen);
         let function = Arc::new(self.named(memory, &seen));
         // What was read meanwhile may be another one's.
         if self.seen(memory, address).ok() != Some(seen) {
             return Err(Unreadable::Replaced);
         }
-        lock().remember(hash, Arc::clone(&function));
-        Ok(function)
+        if hashes.contains(&hash) {
+            lock().remember(hash, Arc::clone(&function));
+            return Ok(function);
+        }
+        // Closures take turns in the same places: who is here now was elsewhere, or will be asked for.
+        if let Some(own) = hashes.first() {
+            lock().remember(*own, function);
+        }
+        Err(Unreadable::Replaced)
+    }
+
+    /// Whether a frame has its name without a look at the process.
+    pub fn remembers(&self, detail: u64) -> bool {
+        let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        functions.of(detail >> HASH_SHIFT).is_some()
     }
 
     fn seen(&self, memory: &dyn ReadMemory, address: u64) -> Result<Seen, Unreadable> {

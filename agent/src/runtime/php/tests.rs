@@ -174,6 +174,22 @@ fn what_stands_there_by_now_is_not_named() {
 }
 
 #[test]
+fn who_stands_where_another_one_was_asked_for_is_known_from_then_on() {
+    let (mut made, [method, _]) = Made::sample(INTERFACES[3]);
+    let php = made.php().unwrap();
+    let asked = php.hash_of(&made.memory, method).unwrap();
+    let other = made.text(b"other");
+    made.memory.word(method + 8, other);
+    let there = php.hash_of(&made.memory, method).unwrap();
+    assert!(!php.remembers(there << 21));
+    assert_eq!(php.frame(&made.memory, method, asked << 21), Err(Unreadable::Replaced));
+    assert!(php.remembers(there << 21) && !php.remembers(asked << 21));
+    made.memory.put(method, &[0; 24]);
+    let frame = php.frame(&made.memory, method, there << 21).unwrap();
+    assert_eq!(frame.function, "App\\Queue::other");
+}
+
+#[test]
 fn a_text_that_its_hash_does_not_fit_is_no_name() {
     let (mut made, [method, _]) = Made::sample(INTERFACES[3]);
     let php = made.php().unwrap();
