@@ -391,6 +391,9 @@ impl Space<'_> {
         let known: Vec<(SourceId, Arc<JitCode>)> = all.filter_map(made).collect();
         let file = file.filter(|_| known.len() < MAX_MADE_FILES);
         if let Some((id, code)) = known.iter().find(|(_, code)| code.file == file) {
+            if let Some(file) = &file {
+                code.perf_map.note_mapped(&file.path);
+            }
             return self.take(*id, || Source::Jit(Arc::clone(code)));
         }
         let id = SourceId::take(&mut self.sources.next);
@@ -400,6 +403,9 @@ impl Space<'_> {
             self.sources.holding.watch(id, map.held());
             Arc::new(map)
         });
+        if let Some(file) = &file {
+            perf_map.note_mapped(&file.path);
+        }
         let tgid = self.tgid;
         self.take(id, || Source::Jit(Arc::new(JitCode { tgid, perf_map, file })))
     }

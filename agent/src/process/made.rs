@@ -1,7 +1,7 @@
 //! Code that programs make while they run, and the perf maps in which they say what it is.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::proc_files;
 use super::reading::{Held, SafeFile, open_own};
@@ -31,7 +31,8 @@ pub struct MadeFile {
     pub to_offset: u64,
 }
 
-/// The perf map of one process, `/tmp/perf-PID.map` in its own root under the id that it has there itself.
+/// The perf map of one process, `/tmp/perf-PID.map` in its own root under the id that it has there itself; where there
+/// is none, the jitdump that it maps.
 #[derive(Debug)]
 pub struct PerfMapFile {
     /// The source whose code it names.
@@ -41,6 +42,8 @@ pub struct PerfMapFile {
     start_ticks: Option<u64>,
     held: Arc<Held>,
     looked_ns: AtomicU64,
+    /// Where its jitdump is, as it sees it.
+    dump: OnceLock<Box<str>>,
 }
 
 impl PerfMapFile {
@@ -52,9 +55,21 @@ impl PerfMapFile {
             start_ticks: proc_files::start_ticks(tgid),
             held: Arc::new(Held::new(None, open_files)),
             looked_ns: AtomicU64::new(0),
+            dump: OnceLock::new(),
         };
         map.open();
         map
+    }
+
+    /// Takes note of a file that the process maps, if it is the jitdump that a compiler maps for being found.
+    pub(super) fn note_mapped(&self, path: &str) {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let number = name.strip_prefix("jit-").and_then(|rest| rest.strip_suffix(".dump"));
+        let is_dump =
+            number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+        if is_dump && self.dump.set(path.into()).is_ok() && self.held.get().is_none() {
+            self.open();
+        }
     }
 
     /// Looks for it where it was not there, or was deleted: a program may begin to write it long after its first code,
@@ -72,9 +87,11 @@ impl PerfMapFile {
 
     fn open(&self) {
         let (tgid, started) = (self.tgid, self.start_ticks);
+        let dump = self.dump.get().cloned();
         let opened = guarded_for(tgid, move || {
             let (inner, user) = proc_files::id_and_user(tgid)?;
-            let file = open_own(tgid, &format!("/tmp/perf-{inner}.map"), user)?;
+            let map = open_own(tgid, &format!("/tmp/perf-{inner}.map"), user);
+            let file = map.or_else(|| open_own(tgid, &dump?, user))?;
             // Who has the id now had it all the while.
             (started.is_some() && proc_files::start_ticks(tgid) == started).then_some(file)
         });

@@ -12,7 +12,7 @@ use super::forms::{
 use super::kernel_modules::{KernelModules, ReplacedModules, can_cover};
 use super::kernel_symbols::{KernelSymbol, KernelSymbols};
 use super::native::NativeNames;
-use super::perf_map::{ENTRY_BYTES, MapText, PerfMap, Reached};
+use super::perf_map::{ENTRY_BYTES, MapText, Named, PerfMap, Reached};
 use crate::frames::{CodeLocation, Frame, FrameKind, Frames, SourceId};
 use crate::process::{JitCode, Source};
 
@@ -237,12 +237,16 @@ impl Namer {
         let room = self.config.perf_map_bytes.saturating_sub(taken) / ENTRY_BYTES;
         let map = self.perf_maps.entry(id).or_default();
         map.used_ns = now_ns;
-        let frame = |name: Option<&str>, address: u64| match (name, &code.file) {
+        let frame = |named: Option<&Named>, address: u64| match (named, &code.file) {
             (None, Some(file)) => {
                 let offset = address.wrapping_add(file.to_offset);
                 bare_frame(FrameKind::Native, &file.path, None, offset)
             }
-            _ => jit_frame(name),
+            (named, _) => Frame {
+                file: named.and_then(|named| named.file.as_deref().map(Arc::from)),
+                line: named.map_or(0, |named| named.line),
+                ..jit_frame(named.map(|named| &*named.name))
+            },
         };
         let file = code.perf_map.get().and_then(|file| Some((file.present_state()?, file)));
         let Some((state, file)) = file else {
@@ -270,7 +274,7 @@ impl Namer {
         self.stats.perf_maps_left_out += u64::from(left_out);
         let named = names.iter().zip(addresses);
         named
-            .map(|(name, address)| vec![frame(name.as_deref(), *address)])
+            .map(|(named, address)| vec![frame(named.as_ref(), *address)])
             .collect()
     }
 

@@ -112,16 +112,17 @@ impl Index {
         self.sorted = sorted;
     }
 
-    /// Where the line stands that is about an address.
-    pub(super) fn find(&self, address: u64) -> Option<u64> {
+    /// Where the line stands that is about an address, and how far that is behind the begin of the line's range.
+    pub(super) fn find(&self, address: u64) -> Option<(u64, u64)> {
+        let found = |entry: &Entry| (u64::from(entry.line), address - entry.start);
         if let Some(entry) = self.recent_between(address, address.saturating_add(1)) {
-            return Some(u64::from(entry.line));
+            return Some(found(&entry));
         }
         let after = self.sorted.partition_point(|entry| entry.start <= address);
         let entry = self.sorted[..after].last().filter(|entry| address < entry.end())?;
         // A newer range that covers a part of it has replaced all of it.
         let is_replaced = self.recent_between(entry.start, entry.end()).is_some();
-        (!is_replaced).then_some(u64::from(entry.line))
+        (!is_replaced).then(|| found(entry))
     }
 }
 
@@ -129,7 +130,8 @@ impl Index {
 impl Index {
     /// Holds of every map. Gives the first and the last address of each range.
     pub(super) fn check(&mut self) -> Vec<u64> {
-        let before: Vec<(u64, Option<u64>)> = self.recent.keys().map(|start| (*start, self.find(*start))).collect();
+        let before: Vec<(u64, Option<(u64, u64)>)> =
+            self.recent.keys().map(|start| (*start, self.find(*start))).collect();
         self.merge();
         assert!(before.iter().all(|(start, line)| self.find(*start) == *line));
         let mut reached = 0;

@@ -1,10 +1,16 @@
-//! Perf maps: text files in which run-time compilers say where they put which function.
+//! Perf maps: text files in which run-time compilers say where they put which function. Jitdumps say the same, and
+//! lines, in a binary form.
 //!
 //! In: a file that grows, or is written anew. Out: names of addresses. Of each line its range is kept, 16 bytes, in
 //! the order of addresses; names stay in the file. Lines for which there is no room are looked through for the
-//! addresses that are asked for.
+//! addresses that are asked for. What a jitdump has in its records is here what a map has in its lines.
 
+mod dump;
 mod index;
+
+use std::collections::HashMap;
+
+use dump::Says;
 
 pub(super) use index::ENTRY_BYTES;
 use index::Index;
@@ -17,6 +23,12 @@ const KNOWN_BYTES: usize = 256;
 const MAX_READ_BYTES: u64 = 64 << 20;
 /// Of lines without room, what is looked through at a time: the newest, which count.
 const MAX_SEARCHED_BYTES: u64 = 16 << 20;
+/// Records of a jitdump that are read at a time, and of those without room looked through: each takes a call of the
+/// kernel.
+const MAX_RECORDS: usize = 200_000;
+const REST_RECORDS: usize = 1000;
+/// Functions of a jitdump that were moved, or have lines.
+const MAX_DETAILS: usize = 65_536;
 /// A name is read with so much of its line.
 const LINE_BYTES: usize = MAX_NAME_BYTES + 64;
 
@@ -33,13 +45,35 @@ pub(super) struct MapText<'a> {
     pub(super) inode: u64,
 }
 
+/// What code is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) name: Box<str>,
+    /// Where a jitdump has lines.
+    pub(super) file: Option<Box<str>>,
+    pub(super) line: u32,
+}
+
+/// Of a jitdump's functions what does not stand in their own records, by where those are.
+#[derive(Debug, Default)]
+struct Details {
+    /// Lines of the next function that is loaded: where its code is, and where they stand.
+    next_lines: Option<(u64, u64)>,
+    /// Where lines stand.
+    lines: HashMap<u64, u64>,
+    /// Of one that was moved: the record that loaded it.
+    loaded: HashMap<u64, u64>,
+}
+
 /// One process's map, read as far as it has grown.
 #[derive(Debug, Default)]
 pub(super) struct PerfMap {
     index: Index,
+    /// Of a jitdump alone.
+    details: Option<Box<Details>>,
     read_bytes: u64,
-    /// The end of what was read, to know the file again.
-    read_end: Vec<u8>,
+    /// Bytes of what was read, to know the file again, and where they begin.
+    known: (u64, Vec<u8>),
     /// What was read ends inside a line that is longer than any is read.
     in_long_line: bool,
     /// Where the first line lies for which there was no room.
@@ -60,7 +94,11 @@ pub(super) struct Reached {
 impl PerfMap {
     /// Memory that it takes.
     pub(super) fn bytes(&self) -> u64 {
-        self.index.bytes()
+        let details = self
+            .details
+            .as_ref()
+            .map_or(0, |details| details.lines.capacity() + details.loaded.capacity());
+        self.index.bytes() + details as u64 * size_of::<(u64, u64)>() as u64
     }
 
     /// Reads what was appended since, with room for so many lines in all. Some compilers write their whole map anew,
@@ -75,6 +113,12 @@ impl PerfMap {
         }
         // There may be room again.
         self.unindexed_from = None;
+        if self.read_bytes == 0 {
+            self.begin_dump(text);
+        }
+        if self.details.is_some() {
+            return self.read_records(text, room, rest);
+        }
         let end = text.bytes.min(self.read_bytes.saturating_add(MAX_READ_BYTES));
         let mut chunk = vec![0; CHUNK_BYTES];
         while self.read_bytes < end && self.unindexed_from.is_none() {
@@ -111,25 +155,130 @@ impl PerfMap {
         let taken = (at - self.read_bytes) as usize;
         self.read_bytes = at;
         if taken > 0 {
-            self.read_end = appended[taken.saturating_sub(KNOWN_BYTES)..taken].to_vec();
+            let end = appended[taken.saturating_sub(KNOWN_BYTES)..taken].to_vec();
+            self.known = (at - end.len() as u64, end);
         }
         taken > 0
     }
 
     fn is_same_up_to_here(&self, text: MapText<'_>) -> bool {
-        let mut end = vec![0; self.read_end.len()];
-        let at = self.read_bytes - self.read_end.len() as u64;
-        end.is_empty() || (read_whole(text, at, &mut end) == Some(end.len()) && end == self.read_end)
+        let (at, known) = &self.known;
+        let mut bytes = vec![0; known.len()];
+        known.is_empty() || (read_whole(text, *at, &mut bytes) == Some(bytes.len()) && bytes == *known)
     }
 
-    /// The names of addresses, in the same order.
-    pub(super) fn names(
+    /// Begins to read a jitdump, if it is one.
+    fn begin_dump(&mut self, text: MapText<'_>) {
+        let mut head = vec![0; dump::HEAD_BYTES];
+        if read_whole(text, 0, &mut head) == Some(head.len())
+            && let Some(first) = dump::first_record(&head)
+        {
+            self.details = Some(Box::default());
+            self.read_bytes = first;
+            // With its process, and when it was begun.
+            self.known = (0, head);
+        }
+    }
+
+    /// Reads what was appended to a jitdump.
+    fn read_records(&mut self, text: MapText<'_>, room: usize, rest: &dyn Fn()) {
+        for count in 1..=MAX_RECORDS {
+            let at = self.read_bytes;
+            let Some((says, next)) = dump::record(text, at) else {
+                return;
+            };
+            if !self.take_record(says, at, room) {
+                self.unindexed_from = Some(at);
+                return;
+            }
+            self.read_bytes = next;
+            if count % REST_RECORDS == 0 {
+                rest();
+            }
+        }
+    }
+
+    /// False where there is no room.
+    fn take_record(&mut self, says: Says, at: u64, room: usize) -> bool {
+        let Self { index, details, .. } = self;
+        let Some(details) = details else { return false };
+        let has_room = |of: &HashMap<u64, u64>| of.len() < MAX_DETAILS;
+        match says {
+            Says::Lines { of } => details.next_lines = Some((of, at)),
+            Says::Loaded { start, end } => {
+                let lines = details.next_lines.take().filter(|(of, _)| *of == start);
+                if let Some((_, lines)) = lines.filter(|_| has_room(&details.lines)) {
+                    details.lines.insert(at, lines);
+                }
+                return index.insert(start, end, at, room);
+            }
+            Says::Moved { from, start, end } => {
+                let Some((before, _)) = index.find(from) else {
+                    return true;
+                };
+                let loaded = details.loaded.get(&before).copied().unwrap_or(before);
+                if has_room(&details.loaded) {
+                    details.loaded.insert(at, loaded);
+                    return index.insert(start, end, at, room);
+                }
+            }
+            Says::Nothing => {}
+        }
+        true
+    }
+
+    /// What a record says of an address in the range that the index has it for.
+    fn recorded(&self, text: MapText<'_>, (at, inside): (u64, u64)) -> Option<Named> {
+        let details = self.details.as_ref()?;
+        let loaded = details.loaded.get(&at).copied().unwrap_or(at);
+        dump::named(text, loaded, inside, details.lines.get(&loaded).copied())
+    }
+
+    /// Looks through the records that found no room, from the oldest on.
+    fn search_records(
         &self,
         text: MapText<'_>,
         addresses: &[u64],
+        found: &mut [Option<(u64, u64)>],
         rest: &dyn Fn(),
-    ) -> (Vec<Option<Box<str>>>, Reached) {
-        let mut lines: Vec<Option<u64>> = addresses.iter().map(|address| self.index.find(*address)).collect();
+    ) -> Reached {
+        let Some(mut at) = self.unindexed_from.filter(|_| !addresses.is_empty()) else {
+            return Reached::default();
+        };
+        for count in 1..=MAX_RECORDS {
+            let Some((says, next)) = dump::record(text, at) else {
+                return Reached {
+                    searched: true,
+                    left_out: false,
+                };
+            };
+            if let Says::Loaded { start, end } = says {
+                for (address, found) in addresses.iter().zip(found.iter_mut()) {
+                    if (start..end).contains(address) {
+                        *found = Some((at, address - start));
+                    }
+                }
+            }
+            at = next;
+            if count % REST_RECORDS == 0 {
+                rest();
+            }
+        }
+        Reached {
+            searched: true,
+            left_out: true,
+        }
+    }
+
+    /// The names of addresses, in the same order.
+    pub(super) fn names(&self, text: MapText<'_>, addresses: &[u64], rest: &dyn Fn()) -> (Vec<Option<Named>>, Reached) {
+        let mut found: Vec<Option<(u64, u64)>> = addresses.iter().map(|address| self.index.find(*address)).collect();
+        if self.details.is_some() {
+            let reached = self.search_records(text, addresses, &mut found, rest);
+            let names = found.into_iter().map(|found| self.recorded(text, found?)).collect();
+            return (names, reached);
+        }
+        let mut lines: Vec<Option<u64>> = found.into_iter().map(|found| Some(found?.0)).collect();
         let reached = self.search(text, addresses, &mut lines, rest);
         let named = lines.into_iter().zip(addresses);
         let names = named.map(|(line, address)| name_at(text, line?, *address)).collect();
@@ -217,7 +366,7 @@ fn hex(text: &[u8]) -> Option<u64> {
 }
 
 /// The name that a line has for an address, if it is about it: the file may have been written over.
-fn name_at(text: MapText<'_>, line: u64, address: u64) -> Option<Box<str>> {
+fn name_at(text: MapText<'_>, line: u64, address: u64) -> Option<Named> {
     let mut buffer = [0; LINE_BYTES];
     let got = read_whole(text, line, &mut buffer)?;
     let line = buffer[..got].split(|byte| *byte == b'\n').next()?;
@@ -226,7 +375,11 @@ fn name_at(text: MapText<'_>, line: u64, address: u64) -> Option<Box<str>> {
         return None;
     }
     let name = String::from_utf8_lossy(name);
-    Some(name[..name.floor_char_boundary(MAX_NAME_BYTES)].into())
+    Some(Named {
+        name: name[..name.floor_char_boundary(MAX_NAME_BYTES)].into(),
+        file: None,
+        line: 0,
+    })
 }
 
 #[cfg(any(test, fuzzing))]
@@ -261,12 +414,16 @@ impl PerfMap {
         }
         let edges = map.index.check();
         assert!(edges.len() <= 2 * (all.len() / "0 1 a".len() + 1));
-        assert!(small.index.bytes() <= 8 * ENTRY_BYTES);
+        assert!(map.details.is_some() || small.index.bytes() <= 8 * ENTRY_BYTES);
         let (names, reached) = map.names(at_last, &edges, &|| {});
         assert_eq!(reached, Reached::default());
-        for name in &names {
-            let name = name.as_ref().expect("each range has a name");
-            assert!((1..=MAX_NAME_BYTES).contains(&name.len()));
+        let is_dump = map.details.is_some();
+        assert!(is_dump || names.iter().all(Option::is_some), "each range has a name");
+        for name in names.iter().flatten() {
+            assert!((1..=MAX_NAME_BYTES).contains(&name.name.len()));
+        }
+        if is_dump {
+            return;
         }
         // What it has no room for is found all the same, but for what a newer line has covered in part.
         let (searched, _) = small.names(at_last, &edges, &|| {});

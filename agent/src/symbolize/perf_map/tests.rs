@@ -7,14 +7,21 @@ use std::cell::Cell;
 #[derive(Default)]
 struct Text {
     text: String,
+    /// Of a jitdump, instead.
+    dump: Vec<u8>,
     inode: u64,
     read_bytes: Cell<u64>,
 }
 
 impl Text {
     fn with<T>(&self, act: impl FnOnce(MapText<'_>) -> T) -> T {
+        let bytes = if self.dump.is_empty() {
+            self.text.as_bytes()
+        } else {
+            &self.dump
+        };
         let read = |offset: u64, into: &mut [u8]| {
-            let rest = self.text.as_bytes().get(offset as usize..).unwrap_or_default();
+            let rest = bytes.get(offset as usize..).unwrap_or_default();
             let count = rest.len().min(into.len());
             into[..count].copy_from_slice(&rest[..count]);
             self.read_bytes.set(self.read_bytes.get() + count as u64);
@@ -22,7 +29,7 @@ impl Text {
         };
         act(MapText {
             read: &read,
-            bytes: self.text.len() as u64,
+            bytes: bytes.len() as u64,
             inode: self.inode,
         })
     }
@@ -33,7 +40,7 @@ impl Text {
 
     fn find(&self, map: &PerfMap, address: u64) -> Option<String> {
         let (names, _) = self.with(|text| map.names(text, &[address], &|| {}));
-        names[0].as_deref().map(str::to_owned)
+        names[0].as_ref().map(|named| named.name.to_string())
     }
 }
 
@@ -161,4 +168,110 @@ fn what_holds_of_every_map() {
         b"80 10 b\n1000 10 c\n1090 ffffffffffffffff d\nfffffffffffffff0 f e\n",
     );
     PerfMap::check(b"", b"");
+}
+
+/// A jitdump as a compiler writes it, and what it says.
+fn dump() -> Text {
+    let mut text = Text::default();
+    for number in [0x4a69_5444, 1, 40, 62, 0, 7, 0, 0, 0, 0_u32] {
+        text.dump.extend(number.to_le_bytes());
+    }
+    text
+}
+
+fn put(text: &mut Text, kind: u32, words: &[u64], rest: &[u8]) {
+    let bytes = 16 + 8 * words.len() + rest.len();
+    text.dump.extend(kind.to_le_bytes());
+    text.dump.extend((bytes as u32).to_le_bytes());
+    text.dump.extend([0; 8]);
+    text.dump.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    text.dump.extend(rest);
+}
+
+fn load(text: &mut Text, start: u64, name: &str, code: usize) {
+    let rest = [name.as_bytes(), &vec![0; code + 1]].concat();
+    put(text, 0, &[0, start, start, code as u64, 0], &rest);
+}
+
+fn all_named(text: &Text, map: &PerfMap, address: u64) -> Option<(String, Option<String>, u32)> {
+    let (mut names, _) = text.with(|text| map.names(text, &[address], &|| {}));
+    let named = names.remove(0)?;
+    Some((named.name.into(), named.file.map(Into::into), named.line))
+}
+
+#[test]
+fn a_jitdump_names_functions_by_file_and_line_also_where_they_were_moved() {
+    let (mut file, mut map) = (dump(), PerfMap::default());
+    let line =
+        |address: u64, line: u64, file: &[u8]| [&address.to_le_bytes(), &line.to_le_bytes(), file, &[0][..]].concat();
+    let lines = [
+        line(0x1000, 3, b"a.src"),
+        line(0x1010, 4, b"\xff"),
+        line(0x1020, 9, b"b.src"),
+    ];
+    put(&mut file, 2, &[0x1000, 3], &lines.concat());
+    load(&mut file, 0x1000, "first", 0x100);
+    load(&mut file, 0x2000, "second", 0x10);
+    // What the code is unwound by, and a record of a kind that is not known.
+    put(&mut file, 4, &[1, 2, 3], b"unwinding");
+    put(&mut file, 77, &[], b"");
+    file.refresh(&mut map, MANY);
+    let a = |line| Some(("first".to_owned(), Some("a.src".to_owned()), line));
+    let find = |file: &Text, map: &PerfMap, address| all_named(file, map, address);
+    assert_eq!(find(&file, &map, 0x100f), a(3));
+    assert_eq!(find(&file, &map, 0x1010), a(4));
+    let b = Some(("first".to_owned(), Some("b.src".to_owned()), 9));
+    assert_eq!(find(&file, &map, 0x10ff), b);
+    assert_eq!(find(&file, &map, 0x2001), Some(("second".to_owned(), None, 0)));
+    assert_eq!(find(&file, &map, 0x2010), None);
+    // The last record is half-written.
+    put(&mut file, 1, &[0, 0x1000, 0x1000, 0x5000, 0x100, 0], b"");
+    let whole = file.dump.clone();
+    file.dump.truncate(whole.len() - 1);
+    file.refresh(&mut map, MANY);
+    assert_eq!(find(&file, &map, 0x5010), None);
+    file.dump = whole;
+    file.refresh(&mut map, MANY);
+    assert_eq!(find(&file, &map, 0x5010), a(4));
+    assert_eq!(find(&file, &map, 0x50ff), b);
+    // Another one in its place.
+    file.dump[28] = 1;
+    load(&mut file, 0x1000, "newer", 0x100);
+    file.refresh(&mut map, MANY);
+    assert_eq!(find(&file, &map, 0x1000), Some(("newer".to_owned(), None, 0)));
+}
+
+#[test]
+fn what_a_jitdump_has_no_room_for_is_looked_for() {
+    let (mut file, mut map) = (dump(), PerfMap::default());
+    for number in 0..100 {
+        load(&mut file, 0x1000 * (number + 1), &format!("f{number}"), 0x10);
+    }
+    file.refresh(&mut map, 10);
+    assert_eq!(map.unindexed_from.map(|from| from > 40), Some(true));
+    for number in [0, 9, 10, 99] {
+        let name = file.find(&map, 0x1000 * (number + 1) + 1);
+        assert_eq!(name, Some(format!("f{number}")));
+    }
+}
+
+#[test]
+fn nonsense_in_a_jitdump_ends_it() {
+    let (mut file, mut map) = (dump(), PerfMap::default());
+    load(&mut file, 0x1000, "first", 0x10);
+    let end = file.dump.len();
+    // A record that is shorter than its own head would be read for ever.
+    file.dump.extend([0; 64]);
+    file.refresh(&mut map, MANY);
+    assert_eq!(file.find(&map, 0x1000).as_deref(), Some("first"));
+    assert_eq!(map.read_bytes, end as u64);
+    // Without a name, and without code.
+    let (mut file, mut map) = (dump(), PerfMap::default());
+    load(&mut file, 0x1000, "", 0x10);
+    load(&mut file, 0x2000, "empty", 0);
+    load(&mut file, u64::MAX - 3, "beyond", 0x10);
+    file.refresh(&mut map, MANY);
+    for address in [0x1000, 0x2000, u64::MAX - 2] {
+        assert_eq!(file.find(&map, address), None);
+    }
 }

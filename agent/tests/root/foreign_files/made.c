@@ -55,7 +55,7 @@ static void take_memory(const char *kind)
 		unlink(path);
 		return views_of(file);
 	}
-	if (!strcmp(kind, "shared"))
+	if (!strcmp(kind, "shared") || !strcmp(kind, "dump"))
 		writable = mmap(NULL, BYTES, all, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	else if (!strcmp(kind, "hugetlb"))
 		writable = mmap(NULL, BYTES, all, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
@@ -107,8 +107,62 @@ static void remap_own_code(void)
 		exit(77);
 }
 
+static void put(FILE *dump, unsigned long number, int bytes)
+{
+	fwrite(&number, bytes, 1, dump);
+}
+
+static void put_record(FILE *dump, int kind, unsigned long bytes)
+{
+	put(dump, kind, 4);
+	put(dump, 16 + bytes, 4);
+	put(dump, 0, 8);
+}
+
+// A jitdump instead of a perf map, and a page of it that can be run, by which it is found: lines 7, and from the loop on
+// 9, of a file; and the code under a name.
+static int write_dump(const char *path, const char *name, const char *source)
+{
+	unsigned long at = (unsigned long)runnable, head = 40, name_bytes = strlen(name) + 1;
+	FILE *dump = fopen(path, "w+");
+
+	if (!dump)
+		return 77;
+	put(dump, 0x4a695444, 4);
+	put(dump, 1, 4);
+	put(dump, head, 4);
+	put(dump, 62, 4);
+	put(dump, 0, 4);
+	put(dump, getpid(), 4);
+	put(dump, 1, 8);
+	put(dump, 0, 8);
+	put_record(dump, 2, 16 + 2 * 16 + strlen(source) + 1 + 2);
+	put(dump, at, 8);
+	put(dump, 2, 8);
+	put(dump, at, 8);
+	put(dump, 7, 4);
+	put(dump, 0, 4);
+	fwrite(source, strlen(source) + 1, 1, dump);
+	put(dump, at + 9, 8);
+	put(dump, 9, 4);
+	put(dump, 0, 4);
+	fwrite("\xff", 2, 1, dump);
+	put_record(dump, 0, 40 + name_bytes + sizeof(code));
+	put(dump, getpid(), 4);
+	put(dump, getpid(), 4);
+	put(dump, at, 8);
+	put(dump, at, 8);
+	put(dump, sizeof(code), 8);
+	put(dump, 0, 8);
+	fwrite(name, name_bytes, 1, dump);
+	fwrite(code, sizeof(code), 1, dump);
+	fflush(dump);
+	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED ? 77 : 0;
+}
+
 int main(int argc, char **argv)
 {
+	int is_dump = argc > 1 && !strcmp(argv[1], "dump");
 	double seconds = argc > 2 ? atof(argv[2]) / 1000 : 1;
 	char path[64];
 	FILE *map;
@@ -128,12 +182,17 @@ int main(int argc, char **argv)
 		work_of_a_file(seconds / 4);
 		mprotect(writable, BYTES, PROT_READ | PROT_EXEC);
 	}
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
-	map = fopen(path, "w");
-	if (!map)
-		return 77;
-	fprintf(map, "%lx %zx made_in_%s\n", (unsigned long)runnable, sizeof(code), argv[1]);
-	fclose(map);
+	snprintf(path, sizeof(path), is_dump ? "/tmp/jit-%d.dump" : "/tmp/perf-%d.map", getpid());
+	if (is_dump) {
+		if (write_dump(path, "made_in_dump", "made.source"))
+			return 77;
+	} else {
+		map = fopen(path, "w");
+		if (!map)
+			return 77;
+		fprintf(map, "%lx %zx made_in_%s\n", (unsigned long)runnable, sizeof(code), argv[1]);
+		fclose(map);
+	}
 	run(seconds);
 	// Its map is there until somebody has read it.
 	printf("done\n");

@@ -13,13 +13,13 @@ use crate::recording::{Recording, possible};
 const FLAGS: [&str; 3] = ["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
 
 #[test]
-fn code_is_named_by_its_perf_map_in_memory_of_any_kind_and_when_it_comes_late() {
+fn code_is_named_by_its_perf_map_or_jitdump_in_memory_of_any_kind_and_when_it_comes_late() {
     if !possible() {
         return;
     }
     let program = Program::compile_with(&FLAGS, "foreign_files/made.c", "makes-code-somewhere");
     let recording = Recording::start(fast());
-    let kinds = ["shared", "memfd", "file", "sysv", "hugetlb", "late", "pieces"];
+    let kinds = ["shared", "memfd", "file", "sysv", "hugetlb", "late", "pieces", "dump"];
     let children = kinds.map(|kind| {
         let mut command = Command::new(&program.path);
         command
@@ -55,6 +55,13 @@ fn code_is_named_by_its_perf_map_in_memory_of_any_kind_and_when_it_comes_late() 
         // A quarter of its time lies before the code came.
         let least = if *kind == "late" { 65 } else { 90 };
         assert!(named >= least, "{kind}: {named} % are whole and named");
+        if *kind == "dump" {
+            let frames = recorded.of_tgid(tgid).into_iter().flat_map(|seen| seen.frames());
+            let made = frames.filter(|frame| frame.function.as_deref() == Some(&name));
+            let lines: Vec<_> = made.map(|frame| (frame.file.as_deref(), frame.line)).collect();
+            let in_loop = lines.iter().filter(|line| **line == (Some("made.source"), 9)).count();
+            assert!(in_loop * 10 > lines.len() * 9, "{in_loop} of {}", lines.len());
+        }
     }
 }
 
