@@ -207,8 +207,9 @@ struct so_walk {
 	u64 php_code;
 	u64 php_code_bytes;
 	u64 php_fiber;
-	/* The rule of the loop, for made code that runs in its frame. */
+	/* The rule of the loop, for made code that runs in its frame; where its table is missing, what it is needed for. */
 	u64 php_rule;
+	u64 php_wanted;
 	/*
 	 * Of V8: the function of the frame before, what it shares and a hash of that; maps that objects were seen to have.
 	 */

@@ -124,8 +124,11 @@ SO_INLINE enum so_step so_step_php(struct so_walk *walk, const struct so_php *ph
 			return SO_STEP_FRAME;
 		return so_step_frame_pointer(walk, 0);
 	}
-	if (so_find_rule(walk, php->loop_inside, &rule, 0) != SO_FOUND_RULE)
+	walk->php_wanted = 0;
+	if (so_find_rule(walk, php->loop_inside, &rule, 0) != SO_FOUND_RULE) {
+		walk->php_wanted = php->loop_inside;
 		return SO_STEP_NO_TABLE;
+	}
 	offset = (s64)(rule << 32) >> 40;
 	walk->php_rule = rule;
 	is_fp = (rule & 15) == SO_CFA_FP;

@@ -516,6 +516,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->chain_called = 0;
 		walk->php_function = 0;
 		walk->php_fiber = 0;
+		walk->php_wanted = 0;
 		walk->of_file = 0;
 		walk->v8_function = 0;
 		walk->v8_function_map = 0;

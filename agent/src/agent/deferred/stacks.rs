@@ -307,8 +307,11 @@ pub(in crate::agent) fn location_of_stop(
 }
 
 /// Where a walk stopped that is to go on, and whether there is code for certain: it was interrupted, or tables led to
-/// it.
+/// it. Code that PHP made needs the table of the interpreter's loop.
 fn stopped_at(user: &[u64], walk: &so_walk) -> Option<(u64, bool)> {
+    if walk.php_wanted != 0 {
+        return Some((walk.php_wanted, true));
+    }
     let last = *user.last()?;
     let innermost = user.len() == 1 || last & EXACT_ADDRESS != 0;
     Some((address_of(last, innermost), walk.guessed == 0))

@@ -79,7 +79,7 @@ fn programs_of_languages_with_a_runtime_have_their_own_names() {
     let only = std::env::var("STAKEOUT_STACKS").unwrap_or_default();
     let folder = tempfile::tempdir().unwrap();
     let programs = java::programs(folder.path()).into_iter().chain(python::programs());
-    let programs = programs.chain(php::programs());
+    let programs = programs.chain(php::programs(folder.path()));
     let programs = programs.chain(ruby::programs());
     let programs = programs.chain(v8::programs(folder.path()));
     let programs: Vec<Program> = programs.filter(|program| program.title.contains(&only)).collect();

@@ -63,7 +63,7 @@ struct Php {
 }
 
 /// The program in all modes, for each interpreter that is there.
-pub(super) fn programs() -> Vec<Program> {
+pub(super) fn programs(folder: &Path) -> Vec<Program> {
     let versions = versions();
     if versions.is_empty() {
         assert!(
@@ -84,8 +84,26 @@ pub(super) fn programs() -> Vec<Program> {
             let modes = modes.filter(|(mode, _)| has_fibers || *mode != "fibers");
             programs.extend(modes.map(|mode| program(php, engine, arguments, mode)));
         }
+        programs.extend(alone(php, folder));
     }
     programs
+}
+
+/// In a file of its own, in which nothing but made code is met: the table of the interpreter's loop is needed by that
+/// alone. None where it would look for what it needs beside itself.
+fn alone(php: &Php, folder: &Path) -> Option<Program> {
+    if php.version.starts_with('7') || std::env::var_os("STAKEOUT_RUNTIMES").is_some() {
+        return None;
+    }
+    let path = folder.join("php-alone");
+    std::fs::copy(&php.path, &path).unwrap();
+    let copy = Php {
+        version: format!("{} alone", php.version),
+        path,
+        opcache: php.opcache.clone(),
+    };
+    let (engine, arguments, _) = ENGINES.iter().find(|(engine, ..)| *engine == "tracing")?;
+    Some(program(&copy, engine, arguments, &MODES[0]))
 }
 
 fn program(php: &Php, engine: &str, arguments: &[&str], (mode, behind): &(&str, &str)) -> Program {
