@@ -193,7 +193,7 @@ pub(super) const COOKIE: [u8; 8] = *b"xdebugpy";
 /// The interpreter's state has some 320,000.
 const MAX_STRUCTURE_BYTES: u64 = 1 << 21;
 /// As much of the table is read.
-pub(super) const TABLE_BYTES: usize = 648;
+pub(super) const TABLE_BYTES: usize = 760;
 
 /// Where groups of the table begin, in words from its begin: each has its structure's size first.
 struct Groups {
@@ -206,9 +206,12 @@ struct Groups {
     text: u16,
     /// In the interpreter's group.
     last_thread: u16,
+    /// In the thread's.
+    thread_id: u16,
 }
 
-/// 3.14 put fields into the groups of interpreters, frames and code, and a group before that of dicts.
+/// 3.14 put fields into the groups of interpreters, frames and code, and a group before that of dicts; 3.15 put some
+/// into those of threads and types, and a group behind that of types.
 const GROUPS_3_13: Groups = Groups {
     interpreter: 6,
     thread: 19,
@@ -218,6 +221,7 @@ const GROUPS_3_13: Groups = Groups {
     bytes: 64,
     text: 67,
     last_thread: 12,
+    thread_id: 5,
 };
 const GROUPS_3_14: Groups = Groups {
     interpreter: 6,
@@ -228,6 +232,18 @@ const GROUPS_3_14: Groups = Groups {
     bytes: 74,
     text: 77,
     last_thread: 13,
+    thread_id: 5,
+};
+const GROUPS_3_15: Groups = Groups {
+    interpreter: 6,
+    thread: 22,
+    frame: 39,
+    code: 47,
+    object: 58,
+    bytes: 86,
+    text: 89,
+    last_thread: 13,
+    thread_id: 8,
 };
 
 /// What a table says.
@@ -243,6 +259,7 @@ pub(super) fn by_table(table: &[u8], minor: u8) -> Option<Result<Table, &'static
     let groups = match minor {
         13 => GROUPS_3_13,
         14 => GROUPS_3_14,
+        15 => GROUPS_3_15,
         _ => return None,
     };
     if !table.starts_with(&COOKIE) {
@@ -297,7 +314,7 @@ impl Words<'_> {
             thread_next: self.near(thread, 2, "a thread's layout")?,
             thread_interpreter: self.near(thread, 3, "a thread's layout")?,
             thread_frame: self.near(thread, 4, "a thread's layout")?,
-            thread_id: self.near(thread, 5, "a thread's layout")?,
+            thread_id: self.near(thread, groups.thread_id, "a thread's layout")?,
             entry: None,
             prologue_bytes: 0,
             frame_previous: self.near(frame, 1, what)?,

@@ -25,13 +25,22 @@ fn each_version_has_its_layout() {
     });
     use FrameForm::{Entries, Objects, Shims};
     let forms = walked.each_ref().map(|walked| walked.form);
-    assert_eq!(forms, [Objects, Objects, Objects, Entries, Shims, Shims, Shims]);
+    assert_eq!(forms, [Objects, Objects, Objects, Entries, Shims, Shims, Shims, Shims]);
     let ids = walked.each_ref().map(|walked| walked.thread_id);
-    assert_eq!(ids, [176, 176, 176, 152, 136, 152, 152]);
+    assert_eq!(ids, [176, 176, 176, 152, 136, 152, 152, 176]);
     let heads = walked
         .each_ref()
         .map(|walked| (walked.interpreters_head, walked.threads_head));
-    let expected = [(32, 8), (32, 8), (32, 8), (40, 16), (40, 72), (632, 7344), (808, 7344)];
+    let expected = [
+        (32, 8),
+        (32, 8),
+        (32, 8),
+        (40, 16),
+        (40, 72),
+        (632, 7344),
+        (808, 7344),
+        (936, 7336),
+    ];
     assert_eq!(heads, expected);
     let last = walked
         .each_ref()
@@ -44,18 +53,19 @@ fn each_version_has_its_layout() {
         (false, 1048),
         (false, 7760),
         (false, 7792),
+        (false, 7744),
     ];
     assert_eq!(last, expected);
     let marks = walked.each_ref().map(|walked| walked.frame_mark);
-    assert_eq!(marks, [0, 0, 0, 68, 70, 70, 74]);
+    assert_eq!(marks, [0, 0, 0, 68, 70, 70, 74, 74]);
     let begins = walked.each_ref().map(|walked| walked.code_begin);
-    assert_eq!(begins, [0, 0, 0, 184, 192, 200, 208]);
+    assert_eq!(begins, [0, 0, 0, 184, 192, 200, 208, 208]);
     let instructions = walked
         .each_ref()
         .map(|walked| (walked.frame_instruction, walked.instruction_shift));
     assert_eq!(
         instructions,
-        [(104, 1), (104, 1), (96, 0), (56, 0), (56, 0), (56, 0), (56, 0)]
+        [(104, 1), (104, 1), (96, 0), (56, 0), (56, 0), (56, 0), (56, 0), (56, 0)]
     );
 }
 

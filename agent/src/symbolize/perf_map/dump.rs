@@ -3,7 +3,7 @@
 //!
 //! All numbers are those of the machine that wrote it. Of a record its head and its name are read, never its code.
 
-use super::{MAX_NAME_BYTES, MapText, Named, read_whole};
+use super::text::{MAX_NAME_BYTES, MapText, Named, read_whole};
 
 /// What a file begins with: "JiTD" in the order of a little-endian machine.
 const MAGIC: [u8; 4] = 0x4a69_5444_u32.to_le_bytes();
@@ -16,7 +16,8 @@ const RECORD_BYTES: usize = 16;
 const LOAD: u32 = 0;
 const MOVE: u32 = 1;
 const LINES: u32 = 2;
-/// Behind the head of a loaded function, before its name: process, thread, address, where the code is, its bytes, index.
+/// Behind the head of a loaded function, before its name: process, thread, address, where the code is, its bytes,
+/// index.
 const LOAD_BYTES: usize = 40;
 /// The same of a moved one, with the place before and the place after.
 const MOVE_BYTES: usize = 48;
@@ -120,6 +121,12 @@ pub(super) fn named(text: MapText<'_>, at: u64, inside: u64, lines: Option<u64>)
     })
 }
 
+struct Line {
+    begin: u64,
+    file: Vec<u8>,
+    number: u32,
+}
+
 /// The file and the line of an address: those of the last line that begins at or before it.
 fn line_at(text: MapText<'_>, at: u64, start: u64, address: u64) -> Option<(Box<str>, u32)> {
     let (Says::Lines { of }, next) = record(text, at)? else {
@@ -129,7 +136,8 @@ fn line_at(text: MapText<'_>, at: u64, start: u64, address: u64) -> Option<(Box<
     let mut pieces = Pieces::new(text, &mut from, next);
     let count = number(pieces.need(LINES_BYTES)?, 8, 8)?.min(MAX_LINES);
     pieces.pass(LINES_BYTES);
-    let (mut file, mut best): (Vec<u8>, Option<(u64, Vec<u8>, u32)>) = (Vec::new(), None);
+    let mut file = Vec::new();
+    let mut best: Option<Line> = None;
     for _ in 0..count {
         let Some(line) = pieces.need(LINE_BYTES) else { break };
         let begin = number(line, 0, 8)?;
@@ -140,13 +148,17 @@ fn line_at(text: MapText<'_>, at: u64, start: u64, address: u64) -> Option<(Box<
             file = name;
         }
         let is_before = begin >= start.min(of) && begin <= address;
-        if is_before && best.as_ref().is_none_or(|(known, ..)| *known <= begin) {
-            best = Some((begin, file.clone(), number));
+        if is_before && best.as_ref().is_none_or(|known| known.begin <= begin) {
+            best = Some(Line {
+                begin,
+                file: file.clone(),
+                number,
+            });
         }
     }
-    let (_, file, line) = best?;
-    let file = String::from_utf8_lossy(&file);
-    Some((file[..file.floor_char_boundary(MAX_NAME_BYTES)].into(), line))
+    let best = best?;
+    let file = String::from_utf8_lossy(&best.file);
+    Some((file[..file.floor_char_boundary(MAX_NAME_BYTES)].into(), best.number))
 }
 
 /// A record's bytes, read piece by piece.

@@ -7,6 +7,7 @@
 
 mod dump;
 mod index;
+mod text;
 
 use std::collections::HashMap;
 
@@ -14,8 +15,9 @@ use dump::Says;
 
 pub(super) use index::ENTRY_BYTES;
 use index::Index;
+use text::{MAX_NAME_BYTES, read_whole};
+pub(super) use text::{MapText, Named};
 
-const MAX_NAME_BYTES: usize = 512;
 const CHUNK_BYTES: usize = 64 * 1024;
 /// What is compared to see whether a file only grew.
 const KNOWN_BYTES: usize = 256;
@@ -31,28 +33,6 @@ const REST_RECORDS: usize = 1000;
 const MAX_DETAILS: usize = 65_536;
 /// A name is read with so much of its line.
 const LINE_BYTES: usize = MAX_NAME_BYTES + 64;
-
-/// Fills a buffer from an offset with what there is, at least a byte, and says how much; none at the end, or where it
-/// fails.
-pub(super) type ReadSome<'a> = &'a dyn Fn(u64, &mut [u8]) -> Option<usize>;
-
-/// A map's file at present.
-#[derive(Clone, Copy)]
-pub(super) struct MapText<'a> {
-    pub(super) read: ReadSome<'a>,
-    pub(super) bytes: u64,
-    /// Another number where it is another file.
-    pub(super) inode: u64,
-}
-
-/// What code is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) name: Box<str>,
-    /// Where a jitdump has lines.
-    pub(super) file: Option<Box<str>>,
-    pub(super) line: u32,
-}
 
 /// Of a jitdump's functions what does not stand in their own records, by where those are.
 #[derive(Debug, Default)]
@@ -328,19 +308,6 @@ impl PerfMap {
             left_out: begin > from,
         }
     }
-}
-
-/// Fills a buffer as far as the file goes. None at its end, or where it can't be read.
-fn read_whole(text: MapText<'_>, offset: u64, into: &mut [u8]) -> Option<usize> {
-    let mut done = 0;
-    while done < into.len() {
-        match (text.read)(offset + done as u64, &mut into[done..]) {
-            Some(got) if got > 0 => done += got,
-            Some(_) => break,
-            None => return None,
-        }
-    }
-    (done > 0).then_some(done)
 }
 
 /// `START SIZE NAME`, both numbers in hex: start, end, name.

@@ -119,8 +119,8 @@ static void put_record(FILE *dump, int kind, unsigned long bytes)
 	put(dump, 0, 8);
 }
 
-// A jitdump instead of a perf map, and a page of it that can be run, by which it is found: lines 7, and from the loop on
-// 9, of a file; and the code under a name.
+// A jitdump instead of a perf map, and a page of it that can be run, by which it is found: lines 7, and from the loop
+// on 9, of a file; and the code under a name.
 static int write_dump(const char *path, const char *name, const char *source)
 {
 	unsigned long at = (unsigned long)runnable, head = 40, name_bytes = strlen(name) + 1;
