@@ -26,7 +26,7 @@ impl Share {
         }
     }
 
-    fn of(self, weight: Option<&Weight>) -> u64 {
+    pub(super) fn of(self, weight: Option<&Weight>) -> u64 {
         weight.map_or(0, |weight| match self {
             Share::Own => weight.own,
             Share::Total => weight.total,

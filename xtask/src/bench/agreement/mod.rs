@@ -152,19 +152,32 @@ impl Watched<'_> {
         fs::create_dir_all(&out).with_context(|| format!("can't make {}", out.display()))?;
         let program = Program::new(runtime, folder, &out, pace, self.stop);
         let (window, theirs) = program.measure(|window| self.wait_stored(window.until_ms))?;
-        let Window {
-            tgid,
-            from_ms,
-            until_ms,
-        } = window;
-        let stacks = Stacks::get(self.client, &format!("{{tgid=\"{tgid}\"}}"), from_ms, until_ms)?;
-        let ours = ours::profile(runtime.language, &stacks);
+        let ours = self.ours(runtime.language, window)?;
         for (name, profile) in [("agent", &ours), ("other", &theirs)] {
             let path = out.join(format!("{}.{name}.collapsed", runtime.language.kind()));
             fs::write(&path, profile.collapsed()).with_context(|| format!("can't write {}", path.display()))?;
         }
         ensure!(theirs.samples() > 0, "the other profiler has no samples");
-        Ok(Compared { ours, theirs })
+        let known = program.measure_known(|window| self.wait_stored(window.until_ms))?;
+        let known = match known {
+            None => None,
+            Some(known) => Some(KnownShares::of(
+                runtime.language,
+                &self.stacks(known.window)?,
+                &known.theirs,
+                known.percent,
+            )),
+        };
+        Ok(Compared { ours, theirs, known })
+    }
+
+    fn ours(&self, language: Language, window: Window) -> Result<Profile> {
+        Ok(ours::profile(language, &self.stacks(window)?))
+    }
+
+    fn stacks(&self, window: Window) -> Result<Stacks> {
+        let query = format!("{{tgid=\"{}\"}}", window.tgid);
+        Stacks::get(self.client, &query, window.from_ms, window.until_ms)
     }
 
     fn wait_stored(&mut self, until_ms: i64) -> Result<()> {
@@ -184,11 +197,54 @@ impl Watched<'_> {
 struct Compared {
     ours: Profile,
     theirs: Profile,
+    known: Option<KnownShares>,
+}
+
+/// Shares of the function whose share is known, in percent.
+struct KnownShares {
+    truth: f64,
+    ours: f64,
+    theirs: f64,
+}
+
+impl KnownShares {
+    fn of(language: Language, stacks: &Stacks, theirs: &Profile, truth: f64) -> KnownShares {
+        // Of our own stacks nothing is changed to be like the other one's.
+        let ours = ours::unchanged(language, stacks);
+        let share = |profile: &Profile| {
+            let (function, share) = notes::known(language);
+            let weight = profile.functions().get(function).copied().unwrap_or_default();
+            share.of(Some(&weight)) as f64 * 100.0 / profile.samples().max(1) as f64
+        };
+        KnownShares {
+            truth,
+            ours: share(&ours),
+            theirs: share(theirs),
+        }
+    }
+
+    fn tell(&self, runtime: &Runtime, figures: &mut Figures) {
+        let other = notes::profiler(runtime.language);
+        let (function, share) = notes::known(runtime.language);
+        println!(
+            "a program whose {function} has a known {} share: {:.1} %, agent {:.1} %, {other} {:.1} %",
+            share.title(),
+            self.truth,
+            self.ours,
+            self.theirs
+        );
+        figures.row(&format!("{}, known share", runtime.title()));
+        figures.add("truth", "%", self.truth);
+        figures
+            .add("agent beside the truth", "points", (self.ours - self.truth).abs())
+            .at_most(MOST_POINTS);
+        figures.add("other beside the truth", "points", (self.theirs - self.truth).abs());
+    }
 }
 
 impl Compared {
     fn tell(&self, runtime: &Runtime, figures: &mut Figures) {
-        let Compared { ours, theirs } = self;
+        let Compared { ours, theirs, known } = self;
         let other = notes::profiler(runtime.language);
         println!(
             "samples: agent {} (left out: {}), {other} {} (left out: {})",
@@ -206,9 +262,10 @@ impl Compared {
             print(&functions, share, other);
             let differences = functions.iter().map(|function| function.difference().abs());
             let name = format!("largest difference, {}", share.title());
-            figures
-                .add(&name, "points", differences.fold(0.0, f64::max))
-                .at_most(MOST_POINTS);
+            let figure = figures.add(&name, "points", differences.fold(0.0, f64::max));
+            if notes::is_judged(runtime.language, share) {
+                figure.at_most(MOST_POINTS);
+            }
             if share == Share::Own {
                 hottest = functions.into_iter().next();
             }
@@ -230,6 +287,9 @@ impl Compared {
         figures.add("by chance", "%", chance.found);
         figures.add("overlap", "%", seen.overlap);
         figures.add("overlap by chance", "%", chance.overlap);
+        if let Some(known) = known {
+            known.tell(runtime, figures);
+        }
         for note in notes::verified(runtime.language) {
             figures.print_note(format!("{}: {note}", runtime.language.title()));
         }

@@ -13,9 +13,28 @@ const COLLECTS: [&str; 2] = [
     "v8::internal::Heap::PerformGarbageCollection",
 ];
 
+/// V8's routines that load and store properties: they work without a frame of their own, and its profiler, which goes
+/// from frame to frame, leaves out the function that is in one, with all that was inlined into it.
+const FRAMELESS: [&str; 4] = [
+    "Builtins_LoadIC",
+    "Builtins_KeyedLoadIC",
+    "Builtins_StoreIC",
+    "Builtins_KeyedStoreIC",
+];
+
 pub(super) fn profile(language: Language, stacks: &Stacks) -> Profile {
     let mut profile = Profile::default();
     stacks.each(|frames, samples| take(&mut profile, language, frames, samples));
+    profile
+}
+
+/// All of the language's frames as they are.
+pub(super) fn unchanged(language: Language, stacks: &Stacks) -> Profile {
+    let mut profile = Profile::default();
+    stacks.each(|frames, samples| {
+        let own = frames.iter().filter(|frame| frame.kind == language.kind());
+        profile.add(own.map(|frame| name(language, frame)).collect(), samples);
+    });
     profile
 }
 
@@ -29,6 +48,7 @@ fn take(profile: &mut Profile, language: Language, frames: &[Frame<'_>], samples
     }
     let mut own: Vec<&Frame<'_>> = frames[..below].iter().filter(|frame| is_own(frame)).collect();
     match language {
+        Language::Node if is_left_out(&frames[below..]) => while own.pop().is_some_and(|frame| frame.is_inlined) {},
         // The machine's own stubs are native code to the other profiler.
         Language::Java => own.retain(|frame| frame.module != "libjvm.so"),
         // The other profiler looks where the interpreter does: once the internal function has come back.
@@ -41,6 +61,11 @@ fn take(profile: &mut Profile, language: Language, frames: &[Frame<'_>], samples
     }
     let names = own.iter().map(|frame| name(language, frame)).collect();
     profile.add(names, samples);
+}
+
+/// Whether the function that called this is one that V8's profiler does not see.
+fn is_left_out(below: &[Frame<'_>]) -> bool {
+    matches!(below, [leaf] if FRAMELESS.iter().any(|name| leaf.name.starts_with(name)))
 }
 
 /// The function's normalised name.
@@ -78,10 +103,16 @@ fn name(language: Language, frame: &Frame<'_>) -> String {
 mod tests {
     use super::*;
 
+    /// Each with kind, module and name, which has a plus before it where it was inlined.
     fn taken(language: Language, frames: &[(&'static str, &'static str, &'static str)]) -> Profile {
         let frames: Vec<Frame<'_>> = frames
             .iter()
-            .map(|(kind, module, name)| Frame { kind, module, name })
+            .map(|(kind, module, name)| Frame {
+                kind,
+                module,
+                name: name.trim_start_matches('+'),
+                is_inlined: name.starts_with('+'),
+            })
             .collect();
         let mut profile = Profile::default();
         take(&mut profile, language, &frames, 2);

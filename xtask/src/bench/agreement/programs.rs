@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Those who ask the service of Python at once: so many that it never waits for one.
 const CLIENTS: u64 = 4;
 const LINE_BYTES: u64 = 1024;
+const CPU_PROFILE: &str = "node.cpuprofile";
 const ORDER: &str = r#"{"customer":"somebody","offers":[{"name":"a","price":3,"words":["b","c"]},{"name":"d","price":5.5,"words":[]}]}"#;
 
 /// How long and how often.
@@ -52,6 +53,21 @@ pub(super) struct Window {
     pub(super) tgid: u32,
     pub(super) from_ms: i64,
     pub(super) until_ms: i64,
+}
+
+/// What a program says that begins and ends its profiler itself.
+struct Told {
+    window: Window,
+    begun: String,
+    ended: String,
+    truth: Option<String>,
+}
+
+/// A function's known share in percent, beside what the other profiler saw.
+pub(super) struct Known {
+    pub(super) window: Window,
+    pub(super) theirs: Profile,
+    pub(super) percent: f64,
 }
 
 /// A language's program and profiler.
@@ -137,33 +153,38 @@ impl<'a> Program<'a> {
         command.args(["-Xmx512m", "-cp", &format!("{}:{jars}", classes.display()), "Searches"]);
         self.times(&mut command, &out);
         command.arg(library).args(markdown()?);
-        let (window, _) = self.tell_window(&mut command, stored)?;
-        Ok((window, theirs::async_profiler(&read(&out)?)?))
+        let told = self.tell_window(&mut command, stored)?;
+        Ok((told.window, theirs::async_profiler(&read(&out)?)?))
     }
 
     fn node(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<(Window, Profile)> {
         let library = fetch::node(self.folder)?;
+        let mut command = self.node_command(&[], "compile.js");
+        command.arg(library).args(fetch::texts(&["web/src"], &[".ts", ".tsx"])?);
+        let told = self.tell_window(&mut command, stored)?;
+        Ok((told.window, self.node_profile(&told)?))
+    }
+
+    fn node_command(&self, options: &[&str], name: &str) -> Command {
         let mut command = self.runtime.command();
-        let profile = "node.cpuprofile";
         command
-            .args([
-                "--cpu-prof",
-                "--cpu-prof-interval",
-                &self.pace.interval_us().to_string(),
-            ])
-            .args(["--cpu-prof-name", profile, "--cpu-prof-dir"])
+            .args(options)
+            .args(["--cpu-prof", "--cpu-prof-interval"])
+            .arg(self.pace.interval_us().to_string())
+            .args(["--cpu-prof-name", CPU_PROFILE, "--cpu-prof-dir"])
             .arg(self.out)
-            .arg(source("compile.js"))
-            .args([self.pace.warm_up.to_string(), self.pace.seconds.to_string()])
-            .arg(library)
-            .args(fetch::texts(&["web/src"], &[".ts", ".tsx"])?);
-        let (window, [begun, ended]) = self.tell_window(&mut command, stored)?;
+            .arg(source(name))
+            .args([self.pace.warm_up.to_string(), self.pace.seconds.to_string()]);
+        command
+    }
+
+    fn node_profile(&self, told: &Told) -> Result<Profile> {
         let microseconds = |line: &str| -> Result<i64> {
             let time = line.split(' ').nth(1).with_context(|| format!("no time in `{line}`"))?;
             Ok(time.parse::<i64>()? / 1000)
         };
-        let text = read(&self.out.join(profile))?;
-        Ok((window, theirs::v8(&text, microseconds(&begun)?, microseconds(&ended)?)?))
+        let text = read(&self.out.join(CPU_PROFILE))?;
+        theirs::v8(&text, microseconds(&told.begun)?, microseconds(&told.ended)?)
     }
 
     fn ruby(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<(Window, Profile)> {
@@ -173,22 +194,53 @@ impl<'a> Program<'a> {
         command.env("RUBYLIB", folders).arg(source("pages.rb"));
         self.times(&mut command, &out);
         command.args(markdown()?);
-        let (window, _) = self.tell_window(&mut command, stored)?;
-        Ok((window, theirs::stackprof(&read(&out)?)?))
+        let told = self.tell_window(&mut command, stored)?;
+        Ok((told.window, theirs::stackprof(&read(&out)?)?))
     }
 
     fn php(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<(Window, Profile)> {
         let (sources, library) = fetch::php(self.folder)?;
         let out = self.out.join("php.collapsed");
+        let mut command = self.php_command("parse.php", &library, &out);
+        command.arg(sources);
+        let told = self.tell_window(&mut command, stored)?;
+        Ok((told.window, theirs::excimer(&read(&out)?)?))
+    }
+
+    fn php_command(&self, name: &str, library: &Path, out: &Path) -> Command {
         let mut command = self.runtime.command();
         // Debian builds it apart.
         command.args(["-d", "extension=tokenizer", "-d"]);
-        command.arg(format!("extension={}", library.display()));
-        command.arg(source("parse.php"));
-        self.times(&mut command, &out);
-        command.arg(sources);
-        let (window, _) = self.tell_window(&mut command, stored)?;
-        Ok((window, theirs::excimer(&read(&out)?)?))
+        command
+            .arg(format!("extension={}", library.display()))
+            .arg(source(name));
+        self.times(&mut command, out);
+        command
+    }
+
+    /// The same of a program whose one function has a share that is known; none where nothing is in doubt.
+    pub(super) fn measure_known(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<Option<Known>> {
+        let (told, theirs) = match self.runtime.language {
+            Language::Node => {
+                let told = self.tell_window(&mut self.node_command(&["--allow-natives-syntax"], "known.js"), stored)?;
+                let theirs = self.node_profile(&told)?;
+                (told, theirs)
+            }
+            Language::Php => {
+                let (_, library) = fetch::php(self.folder)?;
+                let out = self.out.join("known.collapsed");
+                let told = self.tell_window(&mut self.php_command("known.php", &library, &out), stored)?;
+                (told, theirs::excimer(&read(&out)?)?)
+            }
+            _ => return Ok(None),
+        };
+        let truth = told.truth.as_deref().context("the program has not told the truth")?;
+        let share = truth.rsplit(' ').next().unwrap_or_default();
+        Ok(Some(Known {
+            window: told.window,
+            theirs,
+            percent: share.parse().with_context(|| format!("no share in `{truth}`"))?,
+        }))
     }
 
     /// The first arguments of the programs that begin and end their profiler themselves.
@@ -198,12 +250,8 @@ impl<'a> Program<'a> {
         command.arg(self.pace.interval_us().to_string());
     }
 
-    /// Runs a program that says where the window begins and ends, and returns both lines.
-    fn tell_window(
-        &self,
-        command: &mut Command,
-        stored: impl FnOnce(Window) -> Result<()>,
-    ) -> Result<(Window, [String; 2])> {
+    /// Runs a program that says where the window begins and ends.
+    fn tell_window(&self, command: &mut Command, stored: impl FnOnce(Window) -> Result<()>) -> Result<Told> {
         let mut running = Running::start(command)?;
         let begun = running.wait_for("begun")?;
         let from_ms = now_ms();
@@ -216,7 +264,12 @@ impl<'a> Program<'a> {
         self.stop.check()?;
         stored(window)?;
         running.wait_until_ended(self.stop)?;
-        Ok((window, [begun, ended]))
+        Ok(Told {
+            window,
+            begun,
+            ended,
+            truth: running.wait_for("truth").ok(),
+        })
     }
 
     fn pause(&self, seconds: u64, running: &mut Running) -> Result<()> {

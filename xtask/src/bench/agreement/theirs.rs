@@ -156,9 +156,9 @@ pub(super) fn v8(text: &str, from_us: i64, until_us: i64) -> Result<Profile> {
 /// stackprof's results with `raw`: the number of frames, their ids root first, the samples, and so on.
 pub(super) fn stackprof(text: &str) -> Result<Profile> {
     let told: Value = serde_json::from_str(text).context("stackprof's profile is not JSON")?;
-    let name = |id: &Value| {
+    let frame = |id: &Value| {
         let frame = &told["frames"][id.as_u64()?.to_string()];
-        frame["name"].as_str().map(str::to_owned)
+        Some((frame["name"].as_str()?.to_owned(), frame["file"] == "<cfunc>"))
     };
     let raw = told["raw"]
         .as_array()
@@ -174,25 +174,32 @@ pub(super) fn stackprof(text: &str) -> Result<Profile> {
         };
         rest = behind;
         let samples = samples.as_u64().context("stackprof counts with other numbers")?;
-        let mut stack = ids
-            .iter()
-            .map(name)
-            .collect::<Option<Vec<_>>>()
-            .context("stackprof names no frame of that id")?;
-        if stack.first().is_some_and(|name| name == "(garbage collection)") {
+        let frames = ids.iter().map(frame).collect::<Option<Vec<_>>>();
+        let frames = frames.context("stackprof names no frame of that id")?;
+        if frames.first().is_some_and(|(name, _)| name == "(garbage collection)") {
             profile.leave_out("in the garbage collector", samples);
             continue;
         }
-        // Below the main program's frame stands another one of the same name, which no line of it runs in.
-        if let [first, second, ..] = stack.as_slice()
-            && first == "<main>"
-            && second == first
-        {
-            stack.remove(0);
-        }
-        profile.add(stack, samples);
+        profile.add(without_doubles(frames), samples);
     }
     Ok(profile)
+}
+
+/// Without the frames that Ruby's own traces do not have: a second one of the main program, and one of a method in C
+/// where what it called in C calls a piece of it back (`each_with_index`, `each`, `each_with_index`).
+fn without_doubles(frames: Vec<(String, bool)>) -> Vec<String> {
+    let mut kept: Vec<(String, bool)> = Vec::with_capacity(frames.len());
+    for frame in frames {
+        let is_double = match kept.as_slice() {
+            [main] => main.0 == "<main>" && frame.0 == main.0,
+            [.., outer, (_, true)] => frame.1 && *outer == frame,
+            _ => false,
+        };
+        if !is_double {
+            kept.push(frame);
+        }
+    }
+    kept.into_iter().map(|(name, _)| name).collect()
 }
 
 /// Excimer's `formatCollapsed`: files by their path, closures by file and line.
@@ -267,10 +274,20 @@ mod tests {
     #[test]
     fn stackprof_counts_behind_each_stack() {
         let told = serde_json::json!({
-            "frames": {"1": {"name": "<main>"}, "2": {"name": "A#b"}, "3": {"name": "(garbage collection)"}},
-            "raw": [3, 1, 1, 2, 4, 1, 3, 2, 2, 1, 2, 1],
+            "frames": {
+                "1": {"name": "<main>"},
+                "2": {"name": "A#b"},
+                "3": {"name": "(garbage collection)"},
+                "4": {"name": "Array#each", "file": "<cfunc>"},
+                "5": {"name": "Enumerable#each_with_index", "file": "<cfunc>"},
+            },
+            "raw": [3, 1, 1, 2, 4, 1, 3, 2, 2, 1, 2, 1, 5, 1, 5, 4, 5, 2, 1, 5, 1, 4, 2, 4, 2, 1],
         });
-        let mut expected = profile(&[("<main>;A#b", 5)]);
+        let mut expected = profile(&[
+            ("<main>;A#b", 5),
+            ("<main>;Enumerable#each_with_index;Array#each;A#b", 1),
+            ("<main>;Array#each;A#b;Array#each;A#b", 1),
+        ]);
         expected.leave_out("in the garbage collector", 2);
         assert_eq!(stackprof(&told.to_string()).unwrap(), expected);
         let cut = serde_json::json!({"frames": {}, "raw": [3, 1, 1]});
