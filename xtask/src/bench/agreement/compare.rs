@@ -8,8 +8,8 @@ use super::profile::{Profile, Weight};
 
 /// Functions that are compared.
 const LARGEST: usize = 20;
-/// Drawings that tell what chance gives.
-const DRAWINGS: u64 = 200;
+/// Deals that tell what chance gives.
+const DEALS: u64 = 200;
 
 /// Which of a function's shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(super) struct Equal {
     pub(super) overlap: f64,
 }
 
-/// What was seen, and what two profiles drawn from the same stacks have on average.
+/// What was seen, and what it is on average where the same samples are dealt to both at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Equality {
     pub(super) ours: u64,
@@ -118,10 +118,8 @@ pub(super) fn equality(ours: &Profile, theirs: &Profile, function: &str) -> Equa
     let seen = equal(&pairs);
     let (our_samples, their_samples) = pairs.iter().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
     let mut draws = Draws(1);
-    let drawn: Vec<Equal> = (0..DRAWINGS)
-        .map(|_| equal(&draws.split(&pairs, our_samples, their_samples)))
-        .collect();
-    let mean = |of: fn(&Equal) -> f64| drawn.iter().map(of).sum::<f64>() / DRAWINGS as f64;
+    let drawn: Vec<Equal> = (0..DEALS).map(|_| equal(&draws.deal(&pairs, our_samples))).collect();
+    let mean = |of: fn(&Equal) -> f64| drawn.iter().map(of).sum::<f64>() / DEALS as f64;
     let by_chance = Equal {
         found: mean(|equal| equal.found),
         overlap: mean(|equal| equal.overlap),
@@ -132,7 +130,7 @@ pub(super) fn equality(ours: &Profile, theirs: &Profile, function: &str) -> Equa
         theirs: their_samples,
         seen,
         by_chance,
-        deviation: (squares.sum::<f64>() / DRAWINGS as f64).sqrt(),
+        deviation: (squares.sum::<f64>() / DEALS as f64).sqrt(),
     }
 }
 
@@ -163,25 +161,23 @@ impl Draws {
         z ^ (z >> 31)
     }
 
-    /// Two profiles with as many samples as there were, drawn from all of them together.
-    fn split(&mut self, pairs: &[(u64, u64)], ours: u64, theirs: u64) -> Vec<(u64, u64)> {
-        let mut ends = Vec::with_capacity(pairs.len());
-        let mut sum = 0;
-        for (a, b) in pairs {
-            sum += a + b;
-            ends.push(sum);
-        }
-        let mut drawn = vec![(0, 0); pairs.len()];
-        for sample in 0..ours + theirs {
-            let chosen = self.next() % sum;
-            let at = ends.partition_point(|end| *end <= chosen);
-            if sample < ours {
-                drawn[at].0 += 1;
+    /// All samples dealt anew to two profiles with as many as there were.
+    fn deal(&mut self, pairs: &[(u64, u64)], ours: u64) -> Vec<(u64, u64)> {
+        let of_stack = |(at, (a, b)): (usize, &(u64, u64))| (0..a + b).map(move |_| at);
+        let mut samples: Vec<usize> = pairs.iter().enumerate().flat_map(of_stack).collect();
+        let mut dealt = vec![(0, 0); pairs.len()];
+        let mut left_for_us = ours;
+        while !samples.is_empty() {
+            let chosen = (self.next() % samples.len() as u64) as usize;
+            let at = samples.swap_remove(chosen);
+            if left_for_us > 0 {
+                left_for_us -= 1;
+                dealt[at].0 += 1;
             } else {
-                drawn[at].1 += 1;
+                dealt[at].1 += 1;
             }
         }
-        drawn
+        dealt
     }
 }
 
@@ -230,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_from_the_same_reaches_what_chance_gives_even_where_each_stack_is_rare() {
+    fn what_is_drawn_from_the_same_reaches_what_chance_gives_where_stacks_are_rare() {
         let names: Vec<String> = (0..400).map(|number| format!("{number};f")).collect();
         let drawn = |seed: u64| {
             let mut draws = Draws(seed);

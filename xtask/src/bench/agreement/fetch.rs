@@ -2,7 +2,7 @@
 //! given, and never installed.
 //!
 //! Out: where each thing lies. PyPI, Maven Central and npm give stated versions, whose archives are checked by their
-//! digests, or by pip. Debian's packages are those of this system's release, since they fit its Ruby and PHP alone; apt
+//! digests, by pip or by npm. Debian's packages are those of this system's release, since they fit its Ruby and PHP alone; apt
 //! checks their signatures.
 
 use std::fs;
@@ -38,11 +38,7 @@ const JAVA: [(&str, &str, &str); 2] = [
         "d24119d121e397d9a4dc1441689fbbc5cd197d9612ab1212606dfbe8cdffdbfb",
     ),
 ];
-const NODE: (&str, &str, &str) = (
-    "typescript@5.9.3",
-    "typescript-5.9.3.tgz",
-    "10e108c9cf7d5f2879053dff18515fb405abf2ccef63eaaf017d9c571687a1d3",
-);
+const NODE: [&str; 2] = ["express@5.3.0", "marked@15.0.12"];
 const RUBY: [&str; 3] = ["ruby-kramdown", "ruby-rouge", "ruby-stackprof"];
 const PHP: [&str; 2] = ["php-parser", "php-excimer"];
 
@@ -98,29 +94,30 @@ pub(super) fn java(runtime: &Runtime, folder: &Path) -> Result<(String, PathBuf)
     Ok((jars.join(":"), home.join(library)))
 }
 
-/// TypeScript's compiler.
+/// A folder below which Node.js finds the service's packages.
 pub(super) fn node(folder: &Path) -> Result<PathBuf> {
     let home = made(folder, "node")?;
-    let (package, file, digest) = NODE;
-    let archive = home.join(file);
-    if !archive.exists() {
-        println!("From npm: {package}");
+    let stamp = home.join("packages");
+    let wanted = NODE.join("\n");
+    if !fs::read_to_string(&stamp).is_ok_and(|got| got == wanted) {
+        println!("From npm, the service that is watched: {}", NODE.join(", "));
         ensure!(
             repo::find_program("npm").is_some(),
             "npm is missing, which comes with Node.js"
         );
-        let mut pack = Command::new("npm");
-        run::output(
-            pack.args(["pack", "--silent", package, "--pack-destination"])
-                .arg(&home),
-        )?;
+        let mut install = Command::new("npm");
+        install.args([
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+        ]);
+        run::output(install.arg(&home).args(NODE))?;
+        fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))?;
     }
-    check(&archive, digest)?;
-    let library = home.join("package/lib/typescript.js");
-    if !library.exists() {
-        run::output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&home))?;
-    }
-    Ok(library)
+    Ok(home.join("node_modules"))
 }
 
 /// The folders that Ruby looks for kramdown, Rouge and stackprof in.

@@ -27,7 +27,7 @@ use crate::{repo, run};
 
 /// How long a program may take for its first line, and for what it writes at its end.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Those who ask the service of Python at once: so many that it never waits for one.
+/// Those who ask a service at once: so many that it never waits for one.
 const CLIENTS: u64 = 4;
 const LINE_BYTES: u64 = 1024;
 const CPU_PROFILE: &str = "node.cpuprofile";
@@ -106,9 +106,8 @@ impl<'a> Program<'a> {
     fn python(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<(Window, Profile)> {
         let programs = fetch::python(self.runtime, self.folder)?;
         let address = free_address("127.0.0.1:0")?;
-        let port = address.rsplit(':').next().unwrap_or_default();
         let mut command = Command::new(programs.join("python"));
-        command.arg(source("shop.py")).arg(port).args(markdown()?);
+        command.arg(source("shop.py")).arg(port(&address)).args(markdown()?);
         let mut service = Running::start(&mut command)?;
         let asking = Asking::start(&address);
         self.pause(self.pace.warm_up, &mut service)?;
@@ -131,11 +130,9 @@ impl<'a> Program<'a> {
             from_ms,
             until_ms: now_ms(),
         };
-        let answers = asking.answers();
-        ensure!(answers > 0, "the service has answered nothing well");
+        asking.tell()?;
         spy.wait_until_ended(self.stop)?;
         stored(window)?;
-        println!("the service gave {answers} answers");
         Ok((window, theirs::py_spy(&read(&out)?)?))
     }
 
@@ -158,10 +155,14 @@ impl<'a> Program<'a> {
     }
 
     fn node(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<(Window, Profile)> {
-        let library = fetch::node(self.folder)?;
-        let mut command = self.node_command(&[], "compile.js");
-        command.arg(library).args(fetch::texts(&["web/src"], &[".ts", ".tsx"])?);
+        let packages = fetch::node(self.folder)?;
+        let address = free_address("127.0.0.1:0")?;
+        let mut command = self.node_command(&[], "site.js");
+        command.env("NODE_PATH", packages);
+        command.arg(port(&address)).args(markdown()?);
+        let asking = Asking::start(&address);
         let told = self.tell_window(&mut command, stored)?;
+        asking.tell()?;
         Ok((told.window, self.node_profile(&told)?))
     }
 
@@ -283,6 +284,10 @@ impl<'a> Program<'a> {
     }
 }
 
+fn port(address: &str) -> &str {
+    address.rsplit(':').next().unwrap_or_default()
+}
+
 fn source(name: &str) -> PathBuf {
     repo::root().join("xtask/src/bench/agreement/programs").join(name)
 }
@@ -354,7 +359,7 @@ impl Drop for Running {
     }
 }
 
-/// Who asks the service of Python all the time; dropping it ends that.
+/// Who asks a service all the time; dropping it ends that.
 struct Asking {
     is_over: Arc<AtomicBool>,
     answers: Arc<AtomicU64>,
@@ -388,8 +393,11 @@ impl Asking {
         }
     }
 
-    fn answers(&self) -> u64 {
-        self.answers.load(Ordering::Relaxed)
+    fn tell(&self) -> Result<()> {
+        let answers = self.answers.load(Ordering::Relaxed);
+        ensure!(answers > 0, "the service has answered nothing well");
+        println!("the service gave {answers} answers");
+        Ok(())
     }
 }
 

@@ -14,6 +14,8 @@ function straight(array $a, string $s): int
     $z = [$z, $x, $y]; $x += $a[5] * 5; $y = "$y-$x-$s"; $z = [$z, $y]; $x += $a[6]; $x += $a[7] * $a[8]; $y = "$y-$x";
     $x += $a[0] * 3 + $a[1]; $y = $s . $x; $x += $a[2] ^ $a[3]; $z = [$x, $y, $s]; $x += $a[4] % 7; $y = $y . $s . $x;
     $z = [$z, $x, $y]; $x += $a[5] * 5; $y = "$y-$x-$s"; $z = [$z, $y]; $x += $a[6]; $x += $a[7] * $a[8]; $y = "$y-$x";
+    // Whatever is left at the end is freed in the name of the caller.
+    unset($y, $z);
     return light($x);
 }
 
