@@ -38,7 +38,7 @@ const JAVA: [(&str, &str, &str); 2] = [
         "d24119d121e397d9a4dc1441689fbbc5cd197d9612ab1212606dfbe8cdffdbfb",
     ),
 ];
-const NODE: [&str; 2] = ["express@5.3.0", "marked@15.0.12"];
+const NODE: [&str; 2] = ["highlight.js@11.11.1", "marked@15.0.12"];
 const RUBY: [&str; 3] = ["ruby-kramdown", "ruby-rouge", "ruby-stackprof"];
 const PHP: [&str; 2] = ["php-parser", "php-excimer"];
 
@@ -94,13 +94,13 @@ pub(super) fn java(runtime: &Runtime, folder: &Path) -> Result<(String, PathBuf)
     Ok((jars.join(":"), home.join(library)))
 }
 
-/// A folder below which Node.js finds the service's packages.
+/// The folder that Node.js finds Marked and highlight.js in.
 pub(super) fn node(folder: &Path) -> Result<PathBuf> {
     let home = made(folder, "node")?;
     let stamp = home.join("packages");
     let wanted = NODE.join("\n");
     if !fs::read_to_string(&stamp).is_ok_and(|got| got == wanted) {
-        println!("From npm, the service that is watched: {}", NODE.join(", "));
+        println!("From npm, the libraries that are watched: {}", NODE.join(", "));
         ensure!(
             repo::find_program("npm").is_some(),
             "npm is missing, which comes with Node.js"
@@ -224,13 +224,13 @@ fn walk(folder: &Path, take: &mut impl FnMut(&Path)) -> Result<()> {
 }
 
 /// The repository's own texts of an ending, in the order of their paths, so that each run reads the same.
-pub(super) fn texts(folders: &[&str], endings: &[&str]) -> Result<Vec<PathBuf>> {
+pub(super) fn texts(folders: &[&str], ending: &str) -> Result<Vec<PathBuf>> {
     let mut texts = Vec::new();
     for folder in folders {
         let folder = repo::root().join(folder);
         let mut take = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if path.is_file() && endings.iter().any(|ending| name.ends_with(ending)) {
+            if path.is_file() && name.ends_with(ending) {
                 texts.push(path.to_owned());
             }
         };

@@ -12,7 +12,7 @@ pub(super) fn what(language: Language) -> &'static str {
              process for each sample"
         }
         Language::Java => "Lucene indexes and searches texts; async-profiler, event=ctimer",
-        Language::Node => "a service on Express with Marked under requests; --cpu-prof, of which the window is taken",
+        Language::Node => "Marked and highlight.js turn texts into pages; --cpu-prof, of which the window is taken",
         Language::Ruby => "kramdown and Rouge turn texts into pages; stackprof, mode cpu",
         Language::Php => "PHP-Parser reads and writes its own sources; Excimer, EXCIMER_CPU",
     }

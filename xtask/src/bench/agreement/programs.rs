@@ -27,7 +27,7 @@ use crate::{repo, run};
 
 /// How long a program may take for its first line, and for what it writes at its end.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Those who ask a service at once: so many that it never waits for one.
+/// Those who ask the service at once: so many that it never waits for one.
 const CLIENTS: u64 = 4;
 const LINE_BYTES: u64 = 1024;
 const CPU_PROFILE: &str = "node.cpuprofile";
@@ -156,13 +156,9 @@ impl<'a> Program<'a> {
 
     fn node(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<(Window, Profile)> {
         let packages = fetch::node(self.folder)?;
-        let address = free_address("127.0.0.1:0")?;
-        let mut command = self.node_command(&[], "site.js");
-        command.env("NODE_PATH", packages);
-        command.arg(port(&address)).args(markdown()?);
-        let asking = Asking::start(&address);
+        let mut command = self.node_command(&[], "pages.js");
+        command.env("NODE_PATH", packages).args(markdown()?);
         let told = self.tell_window(&mut command, stored)?;
-        asking.tell()?;
         Ok((told.window, self.node_profile(&told)?))
     }
 
@@ -294,7 +290,7 @@ fn source(name: &str) -> PathBuf {
 
 /// This repository's own documents.
 fn markdown() -> Result<Vec<PathBuf>> {
-    fetch::texts(&["agent/docs", "server/docs", "web/docs"], &[".md"])
+    fetch::texts(&["agent/docs", "server/docs", "web/docs"], ".md")
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -359,7 +355,7 @@ impl Drop for Running {
     }
 }
 
-/// Who asks a service all the time; dropping it ends that.
+/// Who asks the service all the time; dropping it ends that.
 struct Asking {
     is_over: Arc<AtomicBool>,
     answers: Arc<AtomicU64>,
