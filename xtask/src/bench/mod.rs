@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: measures what design and users ask for, on release builds, and prints it beside the targets.
 //!
-//! Nothing here but `churn`, `names` and `agreement`, whose limits hold on every machine, fails because a figure is bad:
-//! figures belong to the machine and the day. They are printed as they are, and the latest of each command are kept for
-//! `bench report`.
+//! Nothing here but `churn`, `names` and `agreement`, whose limits hold on every machine, fails because a figure is
+//! bad: figures belong to the machine and the day. They are printed as they are, and the latest of each command are
+//! kept for `bench report`.
 
 use std::path::PathBuf;
 

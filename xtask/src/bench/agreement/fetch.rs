@@ -1,9 +1,9 @@
 //! What the compared programs and the profilers beside the agent are made of: downloaded once, into a folder that is
 //! given, and never installed.
 //!
-//! Out: where each thing lies. PyPI, Maven Central and npm give stated versions, whose archives are checked by their
-//! digests, by pip or by npm. Debian's packages are those of this system's release, since they fit its Ruby and PHP alone; apt
-//! checks their signatures.
+//! Out: where each thing lies. PyPI, Maven Central and npm give stated versions, whose archives are checked by
+//! their digests, by pip or by npm. Debian's packages are those of this system's release, since they fit its Ruby
+//! and PHP alone; apt checks their signatures.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -41,31 +41,32 @@ pub(super) fn known(language: Language) -> (&'static str, Share) {
     }
 }
 
-/// Each was seen in what the other one wrote.
+/// Each was seen in what the other one wrote, or in what Ruby itself says.
 pub(super) fn verified(language: Language) -> &'static [&'static str] {
     match language {
         Language::Python => &[],
         Language::Java => &[
-            "async-profiler gives the machine's stubs no mark of Java's, and the agent gives them libjvm as module: neither is compared",
+            "async-profiler shows the machine's stubs as native code, and the agent as Java's of libjvm: neither is compared",
         ],
         Language::Node => &[
-            "V8's profiler leaves out a function that is in a routine which loads or stores a property without a frame of its own, with \
-             all that was inlined into it, and gives its time to the caller: known.js, whose leaf does little else, shows that. So \
-             the agent's stacks are compared without that function too",
-            "V8's profiler has no stack of a collection, so that samples in the collector are compared in neither",
-            "functions without a name are compared by their file",
+            "V8's profiler leaves out a function while it is in a routine of V8 that loads or stores a property without a \
+             frame of its own, and all that was inlined into that function; the caller has its time. known.js shows it. The \
+             agent's stacks are compared without that function too",
+            "V8's profiler has no stack of a collection: samples in the collector are compared in neither",
+            "functions without a name are compared by their file, methods without their class",
         ],
         Language::Ruby => &[
-            "stackprof calls blocks as it calls their method, and the agent as Ruby's own traces do: the agent's are compared without `block in`",
-            "stackprof has a second frame of the main program, and of a method in C whose callee in C calls it back (each_with_index, each, \
-             each_with_index); Ruby's own `caller` has neither, and they are left out",
-            "stackprof has no stack of a collection and they are left out; the agent has what was called there, which counts for the method \
-             that allocates, since Debian's libruby has no names of the collector's functions",
+            "stackprof calls blocks as it calls their method, and the agent as Ruby's own traces do: compared without \
+             `block in`",
+            "stackprof has a second frame of the main program, and of a method in C that C calls back (each_with_index, \
+             each, each_with_index); Ruby's own `caller` has neither: left out",
+            "stackprof has no stack of a collection; in the agent's it counts for the method that allocates, since Debian's \
+             libruby names none of the collector's functions",
         ],
         Language::Php => &[
-            "Excimer looks where the interpreter looks for interrupts, at calls and jumps back: what runs straight on counts for the function \
-             that is called next. known.php shows that, and so its own shares are not judged, but the agent's of known.php are",
-            "for the same reason Excimer never sees an internal function as the innermost one: the agent's are folded into what called them",
+            "Excimer looks where the interpreter looks for interrupts, at calls and jumps back: what runs straight on counts \
+             for the function that is called next. known.php shows it. So self shares are judged there alone",
+            "Excimer never sees an internal function as the innermost one: the agent's are folded into what called them",
         ],
     }
 }

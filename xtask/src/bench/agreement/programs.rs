@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Those who ask the service at once: so many that it never waits for one.
 const CLIENTS: u64 = 4;
 const LINE_BYTES: u64 = 1024;
+/// A program with a known share is small, and differs by much.
+const KNOWN_WARM_UP: u64 = 5;
+const KNOWN_SECONDS: u64 = 20;
 const CPU_PROFILE: &str = "node.cpuprofile";
 const ORDER: &str = r#"{"customer":"somebody","offers":[{"name":"a","price":3,"words":["b","c"]},{"name":"d","price":5.5,"words":[]}]}"#;
 
@@ -217,6 +220,15 @@ impl<'a> Program<'a> {
 
     /// The same of a program whose one function has a share that is known; none where nothing is in doubt.
     pub(super) fn measure_known(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<Option<Known>> {
+        let pace = Pace {
+            warm_up: self.pace.warm_up.min(KNOWN_WARM_UP),
+            seconds: self.pace.seconds.min(KNOWN_SECONDS),
+            ..self.pace
+        };
+        Program { pace, ..*self }.known(stored)
+    }
+
+    fn known(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<Option<Known>> {
         let (told, theirs) = match self.runtime.language {
             Language::Node => {
                 let told = self.tell_window(&mut self.node_command(&["--allow-natives-syntax"], "known.js"), stored)?;
