@@ -32,16 +32,23 @@ use compare::{Function, Share};
 use profile::Profile;
 use programs::{Pace, Program, Window};
 
-/// Each language's program is watched by the agent and by the language's own profiler in the same seconds, at the
-/// same rate. Compared are the frames of the language alone, under names that both can give; a function's own share
-/// is that of the samples whose innermost frame of the language it is. A function's shares may differ by 3 points.
-/// Of the function with most samples of its own, a stack is equal if the other profiler has the very same frames in
-/// the same order at least once; of all its samples in both, the share with such a stack must be 98 in a hundred of
-/// what is reached where the samples of both are dealt to them anew at random, less two standard deviations of that
-/// (rare stacks are missing in one of them by chance alone, so that both figures are printed). The overlap, which
-/// also compares how often each stack was seen, is printed beside it and judged by nobody.
+/// What the figures mean, below the flags.
+const MEANING: &str = "\
+A program of each language is watched by the agent and by the language's own profiler in the same seconds, at the same
+rate. Compared are the frames of the language alone, under names that both can give.
+
+A function's own share is that of the samples whose innermost frame of the language it is. Of the twenty largest, by self
+and by total, each may differ by 3 points.
+
+Of the function with most samples of its own, a stack is equal if the other one has the very same frames in the same order
+at least once. Of all its samples, the share with such a stack must be 98 in a hundred of what chance gives, less two
+standard deviations. Chance is told by dealing the samples of both to them anew at random: rare stacks are missing in one
+of them by chance alone. The overlap also compares how often each stack was seen; it is printed and not judged.
+
+Where the other one can't tell a share rightly, a program with a known share decides, and a note says so.";
+
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = MEANING)]
 pub(crate) struct Args {
     /// Only this language
     #[arg(long, value_name = "LANGUAGE")]
