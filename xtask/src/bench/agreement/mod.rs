@@ -260,6 +260,10 @@ impl Compared {
             theirs.samples(),
             theirs.left_out()
         );
+        println!(
+            "compared without their innermost function, as {other} sees them: {:.1} % of the agent's",
+            ours.cut_back as f64 * 100.0 / ours.samples().max(1) as f64
+        );
         figures.row(&format!("{}, {other}", runtime.title()));
         figures.add("samples of the agent", "", ours.samples() as f64);
         figures.add("samples of the other", "", theirs.samples() as f64);

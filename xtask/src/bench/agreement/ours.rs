@@ -47,6 +47,7 @@ fn take(profile: &mut Profile, language: Language, frames: &[Frame<'_>], samples
         return;
     }
     let mut own: Vec<&Frame<'_>> = frames[..below].iter().filter(|frame| is_own(frame)).collect();
+    let innermost = own.last().copied();
     match language {
         Language::Node if is_left_out(&frames[below..]) => while own.pop().is_some_and(|frame| frame.is_inlined) {},
         // Regular expressions have no file there, and are not compared.
@@ -60,6 +61,9 @@ fn take(profile: &mut Profile, language: Language, frames: &[Frame<'_>], samples
             }
         }
         _ => {}
+    }
+    if own.last().copied() != innermost {
+        profile.cut_back += samples;
     }
     let names = own.iter().map(|frame| name(language, frame)).collect();
     profile.add(names, samples);

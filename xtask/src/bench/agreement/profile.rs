@@ -11,6 +11,8 @@ pub(super) struct Profile {
     pub(super) stacks: BTreeMap<Vec<String>, u64>,
     /// Samples that are not compared, by reason.
     pub(super) left_out: BTreeMap<&'static str, u64>,
+    /// Samples whose innermost function was taken away, since the other profiler can't see it.
+    pub(super) cut_back: u64,
 }
 
 /// What a profiler says of one function.
