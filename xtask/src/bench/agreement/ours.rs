@@ -46,12 +46,12 @@ fn take(profile: &mut Profile, language: Language, frames: &[Frame<'_>], samples
         profile.leave_out("in the garbage collector", samples);
         return;
     }
-    let mut own: Vec<&Frame<'_>> = frames[..below].iter().filter(|frame| is_own(frame)).collect();
+    // Regular expressions have no file in V8's profile, and are not compared.
+    let is_compared = |frame: &&Frame<'_>| is_own(frame) && frame.name != "[regexp]";
+    let mut own: Vec<&Frame<'_>> = frames[..below].iter().filter(is_compared).collect();
     let innermost = own.last().copied();
     match language {
         Language::Node if is_left_out(&frames[below..]) => while own.pop().is_some_and(|frame| frame.is_inlined) {},
-        // Regular expressions have no file there, and are not compared.
-        Language::Node => own.retain(|frame| frame.name != "[regexp]"),
         // The machine's own stubs are native code to the other profiler.
         Language::Java => own.retain(|frame| frame.module != "libjvm.so"),
         // The other profiler looks where the interpreter does: once the internal function has come back.
