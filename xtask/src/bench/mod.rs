@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: measures what design and users ask for, on release builds, and prints it beside the targets.
 //!
-//! Nothing here but `churn` and `names`, whose limits hold on every machine, fails because a figure is bad: figures
-//! belong to the machine and the day. They are printed as they are, and the latest of each command are kept for
-//! `bench report`.
+//! Nothing here but `churn`, `names` and `agreement`, whose limits hold on every machine, fails because a figure is
+//! bad: figures belong to the machine and the day. They are printed as they are, and the latest of each command are
+//! kept for `bench report`.
 
 use std::path::PathBuf;
 
@@ -16,6 +16,7 @@ use crate::signals::Stop;
 use crate::stack::{Alone, Options};
 
 mod agent;
+mod agreement;
 mod churn;
 mod commits;
 mod crowd;
@@ -59,6 +60,9 @@ enum What {
     /// Wrong names in 100,000 samples of each of several programs whose functions come and go all the time; fails where
     /// there is one
     Names(names::Args),
+    /// Shares and stacks of a real program of each language beside those of the language's own profiler; fails where
+    /// they differ by more than a target
+    Agreement(agreement::Args),
     /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a
     /// synthetic fleet
     Store(store::Args),
@@ -82,6 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Churn(args) => begin("churn").of(|| churn::run(args, figures))?,
         What::Lockstep(args) => begin("lockstep").of(|| lockstep::run(args, figures))?,
         What::Names(args) => begin("names").of(|| names::run(args, figures))?,
+        What::Agreement(args) => begin("agreement").of(|| agreement::run(args, figures))?,
         What::Store(args) => begin("store").of(|| store::run(args, figures))?,
         What::Web(args) => begin("web").of(|| web::run(args, figures))?,
         What::Commits(args) => begin("commits").of(|| commits::run(args, figures))?,
@@ -90,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.no_record {
         run.end(std::mem::take(figures))?;
     }
-    let has_limits = matches!(args.what, What::Churn(_) | What::Names(_));
+    let has_limits = matches!(args.what, What::Churn(_) | What::Names(_) | What::Agreement(_));
     ensure!(is_kept || !has_limits, "a limit was not kept");
     Ok(())
 }

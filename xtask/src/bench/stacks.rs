@@ -15,6 +15,8 @@ pub(super) struct Frame<'a> {
     pub(super) module: &'a str,
     /// In brackets where the function has no name.
     pub(super) name: &'a str,
+    /// Each time it stands here, it was inlined into its caller.
+    pub(super) is_inlined: bool,
 }
 
 impl Frame<'_> {
@@ -40,6 +42,7 @@ struct Nodes {
     name: Vec<usize>,
     module: Vec<usize>,
     kind: Vec<usize>,
+    inlined: Vec<u8>,
     #[serde(rename = "self")]
     own: Vec<u64>,
 }
@@ -70,8 +73,14 @@ impl Stacks {
         };
         let nodes = &stacks.nodes;
         let count = nodes.parent.len();
-        let lengths = [nodes.name.len(), nodes.module.len(), nodes.kind.len(), nodes.own.len()];
-        anyhow::ensure!(lengths == [count; 4], "the tree's columns have different lengths");
+        let lengths = [
+            nodes.name.len(),
+            nodes.module.len(),
+            nodes.kind.len(),
+            nodes.inlined.len(),
+            nodes.own.len(),
+        ];
+        anyhow::ensure!(lengths == [count; 5], "the tree's columns have different lengths");
         Ok(stacks)
     }
 
@@ -104,6 +113,7 @@ impl Stacks {
             kind: of(&self.kinds, self.nodes.kind[node]),
             module: of(&self.strings, self.nodes.module[node]),
             name: of(&self.strings, self.nodes.name[node]),
+            is_inlined: self.nodes.inlined[node] != 0,
         }
     }
 }
@@ -123,7 +133,7 @@ mod tests {
             "strings": ["", "all", "main", "[libc.so.6]", "libc.so.6", "f"],
             "kinds": ["root", "native", "cpython"],
             "nodes": {"parent": [-1, 0, 1, 2], "name": [1, 2, 3, 5], "module": [0, 0, 4, 0], "kind": [0, 1, 1, 2],
-                "self": [0, 3, 0, 4]},
+                "inlined": [0, 0, 0, 1], "self": [0, 3, 0, 4]},
         });
         let stacks = Stacks::of(answer).unwrap();
         assert_eq!(stacks.truncated(), 2);
@@ -131,16 +141,17 @@ mod tests {
         stacks.each(|frames, samples| {
             let frames: Vec<_> = frames
                 .iter()
-                .map(|frame| (frame.kind, frame.name, frame.is_named()))
+                .map(|frame| (frame.kind, frame.name, frame.is_named(), frame.is_inlined))
                 .collect();
             seen.push((format!("{frames:?}"), samples));
         });
         assert_eq!(
             seen,
             [
-                ("[(\"native\", \"main\", true)]".to_owned(), 3),
+                ("[(\"native\", \"main\", true, false)]".to_owned(), 3),
                 (
-                    "[(\"native\", \"main\", true), (\"native\", \"[libc.so.6]\", false), (\"cpython\", \"f\", true)]"
+                    "[(\"native\", \"main\", true, false), (\"native\", \"[libc.so.6]\", false, false), \
+                     (\"cpython\", \"f\", true, true)]"
                         .to_owned(),
                     4
                 ),

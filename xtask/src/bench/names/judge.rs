@@ -264,7 +264,12 @@ mod tests {
     fn judged(tongues: &[Tongue], names: &[(&'static str, &'static str)]) -> Counts {
         let frames: Vec<Frame<'_>> = names
             .iter()
-            .map(|(kind, name)| Frame { kind, module: "", name })
+            .map(|(kind, name)| Frame {
+                kind,
+                module: "",
+                name,
+                is_inlined: false,
+            })
             .collect();
         let mut counts = Counts::default();
         counts.take(tongues, &frames, 3);

@@ -49,6 +49,11 @@ const BENCHES: &[(&str, &str, &str)] = &[
         "Whether a name is ever another one's, in programs whose functions come and go all the time.",
     ),
     (
+        "agreement",
+        "cargo xtask bench agreement --folder FOLDER",
+        "Whether the agent and a language's own profiler tell the same of a real program.",
+    ),
+    (
         "store",
         "cargo xtask bench store --hours 1 --repeat 3 --engines",
         "What a stored sample costs and how long answers take, over a synthetic fleet.",

@@ -108,7 +108,12 @@ mod tests {
     fn shown(kind: &str, frames: &[(&'static str, &'static str, &'static str)]) -> Shown {
         let frames: Vec<Frame<'_>> = frames
             .iter()
-            .map(|(kind, module, name)| Frame { kind, module, name })
+            .map(|(kind, module, name)| Frame {
+                kind,
+                module,
+                name,
+                is_inlined: false,
+            })
             .collect();
         let mut shown = Shown::default();
         shown.take(&frames, 2, kind, "mix-cpp");
