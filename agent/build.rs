@@ -8,7 +8,7 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").context("cargo sets OUT_DIR for build scripts")?);
-    for name in ["sampler", "lifecycle"] {
+    for name in ["sampler", "lifecycle", "waits"] {
         let source = format!("bpf/{name}.bpf.c");
         SkeletonBuilder::new()
             .source(&source)

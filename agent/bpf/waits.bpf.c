@@ -170,13 +170,13 @@ SO_INLINE u32 take_kernel_stack(struct task_struct *task, u64 *words, struct so_
 	return frames;
 }
 
-/* A record of one or two samples. Nobody is woken from here: the ring is looked at often enough for what it holds. */
+/* A record of one or two samples. */
 SO_INLINE void put_record(struct so_wait_counters *counter, struct so_waited *waited, u64 size)
 {
 	u32 count = (waited->off_cpu_ns != 0) + (waited->run_queue_ns != 0);
 
 	counter->taken += count;
-	if (bpf_ringbuf_output(&samples, waited, size, BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&samples, waited, size, wake_up_if_filled()))
 		counter->lost_ring_full += count;
 }
 

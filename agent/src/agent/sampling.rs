@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::clock::{Moment, Span};
 use super::config::AgentConfig;
 use super::gather::{Interval, Memory};
-use super::limits::{MemoryGovernor, RateController};
+use super::limits::{MemoryGovernor, RateController, WaitPeriods};
 use super::naming::{Ahead, Finished, Intervals};
 use super::tables::Unwinding;
 use super::threads::AgentError;
@@ -82,6 +82,7 @@ pub(super) struct Sampling {
     rate_controller: RateController,
     pub(super) cpu_budget: CpuBudget,
     memory_governor: MemoryGovernor,
+    wait_periods: WaitPeriods,
     /// What names and tables do without at present.
     degradation: DegradationLevel,
     /// How often more memory was used than may be, once an interval.
@@ -126,6 +127,7 @@ impl Sampling {
         }
         let rate_controller = RateController::new(config.cpu_limit);
         let config_memory_limit = config.memory_limit_bytes;
+        let wait_period_ns = config.wait_period.as_nanos() as u64;
         Ok(Self {
             config,
             sensor,
@@ -149,6 +151,7 @@ impl Sampling {
             rate_controller,
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
+            wait_periods: WaitPeriods::new(wait_period_ns),
             degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
@@ -319,6 +322,7 @@ impl Sampling {
             return Ok(());
         }
         self.naming_is_behind = false;
+        self.sensor.visit_sleepers(self.wait_periods.both_ns())?;
         let ended = Moment::now();
         let now = ended.mono_ns;
         self.drain(now, (!last).then_some(now))?;
@@ -331,14 +335,15 @@ impl Sampling {
         self.settle_ticks()?;
         let counters = self.sensor.counters()?;
         self.table.note_lost_events(counters.events_lost);
-        let mut taken = self.drained - self.drained_next + counters.lost_ring_full;
-        if last && counters.taken > taken {
-            let missing = counters.taken - taken;
+        let lost_ring_full = counters.all_lost_ring_full();
+        let mut taken = self.drained - self.drained_next + lost_ring_full;
+        if last && counters.all_taken() > taken {
+            let missing = counters.all_taken() - taken;
             tracing::error!(samples = missing, "the kernel side counted more samples than arrived");
             *self.lost.entry(CAUSE_UNACCOUNTED).or_default() += missing;
-            taken = counters.taken;
+            taken = counters.all_taken();
         }
-        self.lost.insert(CAUSE_RING_FULL, counters.lost_ring_full);
+        self.lost.insert(CAUSE_RING_FULL, lost_ring_full);
         let left_out = self.unticked.idle - self.sent_unticked.idle;
         let report = Report {
             cpus: self.cpus,
@@ -366,6 +371,7 @@ impl Sampling {
         let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
         if !last {
             self.keep_cpu_limit(seconds, used_seconds - self.used_seconds);
+            self.wait_periods.after(seconds, self.waits_per_second(), counters.waits);
         }
         self.used_seconds = used_seconds;
         self.drained_next = 0;
@@ -404,6 +410,10 @@ impl Sampling {
             ("tables_without_room", unwinding.no_room),
             ("tables_evicted", unwinding.evicted),
             ("rate_lowered", self.throttled),
+            ("wait_period_lengthened", self.wait_periods.lengthened),
+            ("wait_stacks_moved", counters.waits.stacks_moved),
+            ("wait_stacks_refused", counters.waits.stacks_refused),
+            ("wait_threads_left_out", counters.waits.threads_left_out),
             ("memory_limit_reached", self.memory_limit_reached),
             ("process_events_lost", counters.events_lost),
             ("mapping_events_lost", counters.mappings_lost),
@@ -479,6 +489,12 @@ impl Sampling {
         self.sensor.set_period(self.period_ns());
     }
 
+    /// Samples of waits that there may be: about as many again as the timers give on busy CPUs, of threads that run now and
+    /// then, and of those that sleep.
+    fn waits_per_second(&self) -> f64 {
+        2.0 * f64::from(self.config.frequency_hz / self.divisor) * f64::from(self.cpus.max(1))
+    }
+
     /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added
     /// up.
     fn period_ns(&self) -> u64 {
@@ -488,6 +504,7 @@ impl Sampling {
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.settle_ticks()?;
         self.sensor.detach_timers();
+        self.sensor.detach_waits();
         self.cpu_budget.end();
         self.take_events(Duration::ZERO)?;
         self.finish_interval(true)?;

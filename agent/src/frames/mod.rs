@@ -5,6 +5,10 @@
 
 mod frame;
 mod location;
+mod sample_kind;
+mod wait_class;
 
 pub use frame::{Frame, FrameKind, Frames, Stack};
 pub use location::{CodeLocation, ProgramKey, SourceId};
+pub use sample_kind::{SampleKind, WaitState};
+pub use wait_class::WaitClass;

@@ -1,7 +1,7 @@
 //! The only room that knows libbpf: what samples, and what is told of processes.
 //!
 //! In: a sampling rate. Out: samples with raw addresses ([`RawSample`]), news of processes ([`Event`]), counters
-//! ([`Counters`]). Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot. It never names
+//! ([`Counters`]), samples of threads that wait. Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot. It never names
 //! an address, and reads no file of another process.
 #![allow(
     unsafe_code,
@@ -20,8 +20,10 @@ mod records;
 mod sample;
 mod sensor;
 mod skeletons;
+mod sleepers;
 mod tables;
 mod timers;
+mod waits;
 
 pub use error::KernelError;
 pub use events::Event;
@@ -38,3 +40,4 @@ pub use tables::{
     so_php, so_ruby, so_runtime, so_v8, so_walk,
 };
 pub use timers::Unticked;
+pub use waits::{WaitCounters, Waits};

@@ -1,7 +1,8 @@
 //! What the kernel side tells of a sample, and of all of them.
 
 use super::skeletons::sampler::types::so_walk;
-use crate::frames::ProgramKey;
+use super::waits::WaitCounters;
+use crate::frames::{ProgramKey, SampleKind};
 
 /// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
 /// the middle is left out.
@@ -112,6 +113,10 @@ pub struct DeferredWalk<'a> {
 /// with [`EXACT_ADDRESS`], are return addresses.
 #[derive(Debug)]
 pub struct RawSample<'a> {
+    /// Whether the thread ran or waited.
+    pub kind: SampleKind,
+    /// Nanoseconds that the sample stands for, where it is of a wait; 0 of a thread that ran: a period.
+    pub value_ns: u64,
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     /// Logical number of the CPU that was interrupted.
@@ -184,4 +189,18 @@ pub struct Counters {
     pub stacks_not_copied: u64,
     /// Frames of user stacks that were walked.
     pub frames: u64,
+    /// Of waits, which the figures above leave out but for `bpf_ns`, `frames` and the stacks.
+    pub waits: WaitCounters,
+}
+
+impl Counters {
+    /// Samples of all kinds, with those that were lost after that.
+    pub fn all_taken(&self) -> u64 {
+        self.taken + self.waits.taken
+    }
+
+    /// Those of them that found their ring buffer full.
+    pub fn all_lost_ring_full(&self) -> u64 {
+        self.lost_ring_full + self.waits.lost_ring_full
+    }
 }

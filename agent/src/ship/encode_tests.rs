@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::frames::Stack;
+use crate::frames::{SampleKind, Stack};
 use crate::metadata::Metadata;
 use crate::ship::{Report, Sample};
 
@@ -80,6 +80,9 @@ fn batch() -> Batch {
         },
     ];
     let sample = |ts_unix_ns, cpu, tid, thread: &str, process, stack| Sample {
+        kind: SampleKind::Cpu,
+        value_ns: 0,
+        wait_class: None,
         ts_unix_ns,
         cpu,
         tid,

@@ -8,7 +8,7 @@ use super::frame_table::FrameTable;
 use super::intervals::Behind;
 use super::roots::{End, Roots};
 use super::work::{Finished, Work};
-use crate::frames::{CodeLocation, Frame, Frames, SourceId, Stack};
+use crate::frames::{CodeLocation, Frame, FrameKind, Frames, SampleKind, SourceId, Stack, WaitClass};
 use crate::hash::FastMap;
 use crate::process::{Program, Source};
 use crate::ship::{Batch, Process, Sample};
@@ -133,7 +133,16 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     });
     let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
     let processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
+    let mut classes: FastMap<u32, WaitClass> = FastMap::default();
+    let mut class_of = |stack: u32| {
+        *classes
+            .entry(stack)
+            .or_insert_with(|| wait_class(&stacks[stack as usize], &frame_table.frames))
+    };
     let samples = interval.samples.into_iter().map(|sample| Sample {
+        kind: sample.kind,
+        value_ns: sample.value_ns,
+        wait_class: matches!(sample.kind, SampleKind::OffCpu(_)).then(|| class_of(sample.stack)),
         ts_unix_ns: span.unix_ns(sample.time_ns),
         cpu: sample.cpu,
         tid: sample.tid,
@@ -154,6 +163,12 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         processes,
         samples,
     }
+}
+
+fn wait_class(stack: &Stack, frames: &[Frame]) -> WaitClass {
+    let frames = stack.frames.iter().map(|index| &frames[*index as usize]);
+    let kernel = frames.take_while(|frame| frame.kind == FrameKind::Kernel);
+    WaitClass::of(kernel.filter_map(|frame| frame.function.as_deref()))
 }
 
 fn process(program: &Program) -> Process {

@@ -1,0 +1,216 @@
+//! The programs that see threads wait, loaded beside the sampler, whose tables they share.
+//!
+//! In: the periods of the threads' clocks. Out: records in a ring of their own, and counters. Where the kernel lacks what
+//! they need, there are none.
+
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Iter, Link, MapCore, OpenObject};
+
+use super::error::KernelError;
+use super::records::read_record;
+use super::sensor::read_per_cpu;
+use super::skeletons::sampler::SamplerMaps;
+use super::skeletons::waits;
+use super::skeletons::waits::types::so_wait_counters;
+use super::skeletons::sampler::types::so_counters;
+use super::tables::charged_bytes;
+
+/// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
+const THREAD_BYTES: u64 = 192;
+
+/// Whether threads are seen to wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Waits {
+    /// Wherever the kernel can.
+    #[default]
+    On,
+    /// No hook is loaded.
+    Off,
+    /// Where the kernel can have a thread tell its own user stack (Linux 6.18).
+    Auto,
+}
+
+/// Sums over all CPUs, cumulative since the programs were loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WaitCounters {
+    /// Switches of CPUs from one thread to another.
+    pub switches: u64,
+    /// Samples, with those that were lost after that.
+    pub taken: u64,
+    /// Samples that found their ring buffer full.
+    pub lost_ring_full: u64,
+    /// Samples that have no more of their user stack than the first frame, since the thread had gone on.
+    pub stacks_moved: u64,
+    /// Waits whose thread could not be asked for its stack on its way back.
+    pub stacks_refused: u64,
+    /// How often a thread was not observed, since too many are.
+    pub threads_left_out: u64,
+    /// Threads that slept since the visit before, of all visits.
+    pub sleepers: u64,
+    /// Samples of threads that slept on, of all visits.
+    pub sleepers_told: u64,
+    /// CPU time of the BPF programs.
+    pub bpf_ns: u64,
+}
+
+/// The loaded programs.
+pub(super) struct WaitHooks {
+    links: Vec<Link>,
+    visit: Link,
+    skeleton: waits::WaitsSkel<'static>,
+    fixed_map_bytes: u64,
+}
+
+/// True where the kernel has a function of that name for BPF programs.
+fn has_function(name: &str) -> bool {
+    let types = libbpf_rs::btf::Btf::from_vmlinux();
+    types.is_ok_and(|types| types.type_by_name::<libbpf_rs::btf::types::Func<'_>>(name).is_some())
+}
+
+impl WaitHooks {
+    /// None where `how` says so, or where the kernel lacks what it takes.
+    pub(super) fn load(
+        how: Waits,
+        period_ns: u64,
+        maps: &SamplerMaps<'_>,
+        ring_bytes: u32,
+        possible_cpus: u32,
+    ) -> Option<Self> {
+        let is_wanted = match how {
+            Waits::On => true,
+            Waits::Off => false,
+            Waits::Auto => has_function("bpf_task_work_schedule_resume_impl"),
+        };
+        if !is_wanted {
+            return None;
+        }
+        Self::try_load(period_ns, maps, ring_bytes, possible_cpus)
+            .inspect_err(|error| tracing::warn!(%error, "waits are not seen: it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"))
+            .ok()
+    }
+
+    fn try_load(
+        period_ns: u64,
+        maps: &SamplerMaps<'_>,
+        ring_bytes: u32,
+        possible_cpus: u32,
+    ) -> Result<Self, KernelError> {
+        let loading = |source| KernelError::Load { what: "waits", source };
+        // As in `Sensor::start`.
+        let slot: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = waits::WaitsSkelBuilder::default().open(slot).map_err(loading)?;
+        open.maps.samples.set_max_entries(ring_bytes).map_err(loading)?;
+        open.maps.scratch.set_max_entries(possible_cpus).map_err(loading)?;
+        open.maps.slabs.reuse_fd(maps.slabs.as_fd()).map_err(loading)?;
+        open.maps.rules.reuse_fd(maps.rules.as_fd()).map_err(loading)?;
+        open.maps.processes.reuse_fd(maps.processes.as_fd()).map_err(loading)?;
+        open.maps.runtimes.reuse_fd(maps.runtimes.as_fd()).map_err(loading)?;
+        open.maps.cache.reuse_fd(maps.cache.as_fd()).map_err(loading)?;
+        if let Some(data) = open.maps.rodata_data.as_deref_mut() {
+            data.proc_namespace = super::events::proc_namespace().unwrap_or(0);
+        }
+        if let Some(data) = open.maps.data_data.as_deref_mut() {
+            (data.period_ns, data.sleeper_period_ns) = (period_ns, period_ns);
+        }
+        let skeleton = open.load().map_err(loading)?;
+        let fixed = [
+            skeleton.maps.samples.as_fd(),
+            skeleton.maps.counters.as_fd(),
+            skeleton.maps.scratch.as_fd(),
+            skeleton.maps.wait_counters.as_fd(),
+            skeleton.maps.pending.as_fd(),
+            skeleton.maps.visits.as_fd(),
+        ];
+        let fixed_map_bytes = fixed.into_iter().map(charged_bytes).sum();
+        let attach = |program: &libbpf_rs::ProgramMut<'_>, tracepoint| {
+            program
+                .attach()
+                .map_err(|source| KernelError::Tracepoint { tracepoint, source })
+        };
+        let links = vec![
+            // Ends first, so that what is begun from now on is also ended.
+            attach(&skeleton.progs.on_end, "sched_process_exit")?,
+            attach(&skeleton.progs.on_new, "sched_wakeup_new")?,
+            attach(&skeleton.progs.on_waking, "sched_waking")?,
+            attach(&skeleton.progs.on_switch, "sched_switch")?,
+        ];
+        let visit = attach(&skeleton.progs.visit, "iter/task")?;
+        let hooks = Self {
+            links,
+            visit,
+            skeleton,
+            fixed_map_bytes,
+        };
+        // Threads that sleep already are known from now on.
+        hooks.visit()?;
+        Ok(hooks)
+    }
+
+    pub(super) fn samples(&self) -> &dyn MapCore {
+        &self.skeleton.maps.samples
+    }
+
+    /// Looks at all threads: those that sleep, and whose clock has passed a multiple, are in the ring afterwards.
+    pub(super) fn visit(&self) -> Result<(), KernelError> {
+        let reading = |source| KernelError::Read {
+            what: "threads that wait",
+            source,
+        };
+        let mut threads = Iter::new(&self.visit).map_err(reading)?;
+        std::io::copy(&mut threads, &mut std::io::sink()).map_err(|error| reading(error.into()))?;
+        Ok(())
+    }
+
+    /// What a sample is to stand for of a thread that ran since the last visit, and of one that did not.
+    pub(super) fn set_periods(&mut self, (period_ns, sleeper_period_ns): (u64, u64)) {
+        if let Some(data) = self.skeleton.maps.data_data.as_deref_mut() {
+            (data.period_ns, data.sleeper_period_ns) = (period_ns, sleeper_period_ns);
+        }
+    }
+
+    /// When the last visit began.
+    pub(super) fn set_visited(&mut self, now_ns: u64) {
+        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
+            data.visited_ns = now_ns;
+        }
+    }
+
+    /// No more waits are seen.
+    pub(super) fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Also adds to what is counted of stacks.
+    pub(super) fn counters(&self, stacks: &mut super::sample::Counters) -> Result<WaitCounters, KernelError> {
+        let mut sum = WaitCounters::default();
+        for bytes in read_per_cpu(&self.skeleton.maps.wait_counters, "counters of waits")? {
+            let counters: so_wait_counters = read_record(&bytes).unwrap_or_default();
+            sum.switches += counters.switches;
+            sum.taken += counters.taken;
+            sum.lost_ring_full += counters.lost_ring_full;
+            sum.stacks_moved += counters.stacks_moved;
+            sum.stacks_refused += counters.stacks_refused;
+            sum.threads_left_out += counters.threads_left_out;
+            sum.sleepers += counters.sleepers;
+            sum.sleepers_told += counters.sleepers_told;
+            sum.bpf_ns += counters.run_ns;
+        }
+        for bytes in read_per_cpu(&self.skeleton.maps.counters, "counters of waits")? {
+            let counters: so_counters = read_record(&bytes).unwrap_or_default();
+            stacks.frames += counters.frames;
+            stacks.stacks_copied += counters.stacks_copied;
+            stacks.stacks_not_copied += counters.stacks_not_copied;
+        }
+        stacks.bpf_ns += sum.bpf_ns;
+        Ok(sum)
+    }
+
+    /// Bytes that the kernel charges for the maps.
+    pub(super) fn map_bytes(&self) -> u64 {
+        let threads = self.skeleton.maps.bss_data.as_deref().map_or(0, |data| data.threads);
+        self.fixed_map_bytes + threads * THREAD_BYTES
+    }
+}

@@ -1,0 +1,221 @@
+//! Threads that wait, by what the kernel itself accounts of them and by what they were made to wait for.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use stakeout_agent::agent::AgentConfig;
+use stakeout_agent::frames::{SampleKind, WaitClass, WaitState};
+use stakeout_agent::kernel::Waits;
+
+use crate::accounting::check_account;
+use crate::program::Program;
+use crate::recording::{Recorded, Recording, Seen, possible};
+
+const SECONDS: f64 = 20.0;
+
+fn config() -> AgentConfig {
+    AgentConfig {
+        frequency_hz: 499,
+        interval: Duration::from_secs(2),
+        waits: Waits::On,
+        wait_period: Duration::from_millis(10),
+        ..AgentConfig::default()
+    }
+}
+
+/// What the kernel accounts of a thread, in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Truth {
+    wall: f64,
+    running: f64,
+    runnable: f64,
+}
+
+impl Truth {
+    fn asleep(self) -> f64 {
+        self.wall - self.running - self.runnable
+    }
+}
+
+/// The same by the samples.
+#[derive(Debug, Default)]
+struct Told {
+    running: f64,
+    runnable: f64,
+    asleep: f64,
+    by_class: BTreeMap<&'static str, f64>,
+    by_state: BTreeMap<&'static str, f64>,
+    preempted: f64,
+    samples: u32,
+    /// Samples of waits with the thread's own function on their stack, whole.
+    whole: u32,
+}
+
+/// Whether a free-standing file can be read past the cache, and where one is.
+fn file() -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    for _ in 0..64 {
+        file.write_all(&vec![7; 1 << 20]).unwrap();
+    }
+    file.as_file().sync_all().unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file
+}
+
+/// Runs the program beside an agent; gives what each of its threads says of itself, by its name.
+fn run(what: &str) -> (Recorded, u32, BTreeMap<String, Truth>) {
+    let file = file();
+    let program = Program::compile_with(&["-O1", "-g", "-fomit-frame-pointer", "-pthread"], "waits/waits.c", "waits-by-construction");
+    let recording = Recording::start(config());
+    let mut child = Command::new(&program.path)
+        .args([what, &SECONDS.to_string(), &file.path().to_string_lossy()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut text = String::new();
+    child.stdout.as_mut().unwrap().read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let recorded = recording.stop();
+    let truths = text.lines().map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let ns = |field: usize| fields[field].parse::<f64>().unwrap() / 1e9;
+        let truth = Truth {
+            wall: ns(1),
+            running: ns(2),
+            runnable: ns(3),
+        };
+        (fields[0].to_owned(), truth)
+    });
+    let truths = truths.collect();
+    check_account(&recorded);
+    (recorded, child.id(), truths)
+}
+
+fn told(seen: &[Seen<'_>], name: &str, function: &str) -> Told {
+    let mut told = Told::default();
+    for seen in seen.iter().filter(|seen| &*seen.sample.thread == name) {
+        let seconds = seen.seconds();
+        match seen.sample.kind {
+            SampleKind::Cpu => told.running += seconds,
+            SampleKind::OffCpu(state) => {
+                told.asleep += seconds;
+                *told.by_state.entry(state.name()).or_default() += seconds;
+            }
+            SampleKind::RunQueue(state) => {
+                told.runnable += seconds;
+                if state == WaitState::Preempted {
+                    told.preempted += seconds;
+                }
+            }
+        }
+        if let Some(class) = seen.sample.wait_class {
+            *told.by_class.entry(class.name()).or_default() += seconds;
+        }
+        if seen.sample.kind != SampleKind::Cpu {
+            told.samples += 1;
+            told.whole += u32::from(!seen.stack.truncated && seen.has(function));
+        }
+    }
+    told
+}
+
+/// Within so much of the truth, and a period of the clock on both sides.
+fn is_near(said: f64, truth: f64, share: f64) -> bool {
+    (said - truth).abs() <= truth * share + 0.02
+}
+
+/// Prints the row, and adds what is wrong with it.
+fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
+    let sum = told.running + told.asleep + told.runnable;
+    println!(
+        "{name:>15}: asleep {:.3} of {:.3} s, runnable {:.3} of {:.3}, running {:.3} of {:.3}, all {:.3} of {:.3}; {} of {} \
+         samples whole; {:?} {:?}",
+        told.asleep,
+        truth.asleep(),
+        told.runnable,
+        truth.runnable,
+        told.running,
+        truth.running,
+        sum,
+        truth.wall,
+        told.whole,
+        told.samples,
+        told.by_class,
+        told.by_state,
+    );
+    let mut check = |is_right: bool, what: &str| {
+        if !is_right {
+            wrong.push(format!("{name}: {what}"));
+        }
+    };
+    check(is_near(told.asleep, truth.asleep(), 0.03), "asleep");
+    check(is_near(told.runnable, truth.runnable, 0.03), "runnable");
+    check((sum - truth.wall).abs() < 0.01 * truth.wall + 0.02, "all");
+    check(f64::from(told.whole) >= 0.98 * f64::from(told.samples), "stacks");
+}
+
+#[test]
+fn waits_are_told_by_their_time_class_and_state() {
+    if !possible() {
+        return;
+    }
+    let (recorded, tgid, truths) = run("waiters");
+    let seen = recorded.all_of_tgid(tgid);
+    let rows = [
+        ("lock-1ms", WaitClass::Lock, "wait_for_the_lock"),
+        ("lock-10ms", WaitClass::Lock, "wait_for_the_lock"),
+        ("lock-1s", WaitClass::Lock, "wait_for_the_lock"),
+        ("timer-1ms", WaitClass::Timer, "hold_the_lock"),
+        ("timer-10ms", WaitClass::Timer, "hold_the_lock"),
+        ("timer-1s", WaitClass::Timer, "hold_the_lock"),
+        ("pipe-answer", WaitClass::Pipe, "answer_by_pipe"),
+        ("pipe-ask", WaitClass::Timer, "ask_by_pipe"),
+        ("network-10ms", WaitClass::Network, "receive_an_answer"),
+        ("network-answer", WaitClass::Timer, "answer_late"),
+        ("poll-10ms", WaitClass::Poll, "poll_for_nothing"),
+        ("disk", WaitClass::Io, "read_the_disk"),
+    ];
+    let mut wrong = Vec::new();
+    for (name, class, function) in rows {
+        let (told, truth) = (told(&seen, name, function), truths[name]);
+        judge(name, &told, truth, &mut wrong);
+        let of_class = told.by_class.get(class.name()).copied().unwrap_or(0.0);
+        if !is_near(of_class, truth.asleep(), 0.03) {
+            wrong.push(format!("{name}: {of_class:.3} s are {}", class.name()));
+        }
+        let state = if class == WaitClass::Io { WaitState::Uninterruptible } else { WaitState::Sleeping };
+        let of_state = told.by_state.get(state.name()).copied().unwrap_or(0.0);
+        if !is_near(of_state, truth.asleep(), 0.03) {
+            wrong.push(format!("{name}: {of_state:.3} s are {}", state.name()));
+        }
+    }
+    println!("{:?}", recorded.totals.kernel);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn threads_that_share_cpus_wait_for_them() {
+    if !possible() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    let (recorded, tgid, truths) = run("burners");
+    let seen = recorded.all_of_tgid(tgid);
+    for (name, truth) in &truths {
+        judge(name, &told(&seen, name, "burn"), *truth, &mut wrong);
+    }
+    drop(seen);
+    drop(recorded);
+    let (recorded, tgid, truths) = run("preempted");
+    let seen = recorded.all_of_tgid(tgid);
+    for (name, function) in [("victim", "be_preempted"), ("preferred", "preempt")] {
+        let (told, truth) = (told(&seen, name, function), truths[name]);
+        judge(name, &told, truth, &mut wrong);
+        if name == "victim" && !is_near(told.preempted, truth.runnable, 0.03) {
+            wrong.push(format!("victim: preempted for {:.3} s", told.preempted));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
