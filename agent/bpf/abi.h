@@ -344,6 +344,8 @@ enum so_wait_state {
 	SO_WAIT_STATE_BITS = 0xffff,
 	/* The thread is new. */
 	SO_WAIT_NEW = 0x10000,
+	/* It waited already when observation began. */
+	SO_WAIT_UNKNOWN = 0x20000,
 };
 
 /*
@@ -353,8 +355,8 @@ enum so_wait_state {
 struct so_waited {
 	u64 off_cpu_ns;
 	u64 run_queue_ns;
-	u64 began_ns;		/* CLOCK_MONOTONIC; the same of all records of one wait */
-	u64 run_count;		/* how often the thread had been given a CPU; 0: the kernel does not count */
+	u64 began_ns;		/* CLOCK_MONOTONIC */
+	u64 run_count;		/* how often the thread had been given a CPU, of one that sleeps; 0: the kernel does not count */
 	u32 state;		/* enum so_wait_state */
 	u32 unused;
 };

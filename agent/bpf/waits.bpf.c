@@ -25,7 +25,13 @@ const struct so_wait_counters *unused_wait_counters __attribute__((unused));
 /* Written by user space between visits: what a sample stands for of a thread that was seen to run, and of others. */
 volatile u64 period_ns = 50000000;
 volatile u64 sleeper_period_ns = 50000000;
-/* When the last visit was. */
+/* Samples stand for so many times as much, since only one turn of so many is observed. */
+volatile u64 turns = 1;
+/* When the turn began that is observed; 0 in the others. */
+volatile u64 turn_ns = 0;
+/* Of a visit: the turn, the end of what is counted (0: now), and when the visit before was. */
+volatile u64 visit_turn_ns = 0;
+volatile u64 visit_until_ns = 0;
 volatile u64 visited_ns = 0;
 /* Threads that are observed, and the next entry to try for a wait that ends. */
 u64 threads = 0;
@@ -149,8 +155,8 @@ SO_INLINE void set_thread(struct so_sample *header, struct task_struct *task)
 
 SO_INLINE void set_wait(struct so_waited *waited, struct so_wait *wait, struct so_passed *passed, u64 period)
 {
-	waited->off_cpu_ns = passed->off_cpu * period;
-	waited->run_queue_ns = passed->run_queue * period;
+	waited->off_cpu_ns = passed->off_cpu * period * turns;
+	waited->run_queue_ns = passed->run_queue * period * turns;
 	waited->began_ns = wait->began_ns;
 	waited->state = wait->state;
 	waited->run_count = 0;
@@ -330,7 +336,7 @@ static __attribute__((noinline)) void end_wait(struct task_struct *task, struct 
 }
 
 /* The thread leaves its CPU. */
-SO_INLINE void begin_wait(struct task_struct *task, u64 now, u32 is_preempted, u32 state,
+SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_preempted, u32 state,
 			  struct so_wait_counters *counter)
 {
 	struct so_wait *wait = clock_of(task, counter);
@@ -345,14 +351,24 @@ SO_INLINE void begin_wait(struct task_struct *task, u64 now, u32 is_preempted, u
 	}
 	wait->state = is_preempted ? SO_WAIT_PREEMPTED : state & SO_WAIT_STATE_BITS;
 	wait->began_ns = now;
+	wait->turn_ns = turn;
 	*(volatile u64 *)&wait->from_ns = now;
+}
+
+/* The first that is seen of a thread in a turn is that it has waited since the turn began, or before. */
+SO_INLINE void enter_turn(struct so_wait *wait, u64 turn, u32 state, int is_away)
+{
+	wait->state = state;
+	wait->began_ns = turn;
+	wait->turn_ns = turn;
+	wait->from_ns = is_away ? turn : 0;
 }
 
 /* Arguments: whether it is preempted, who leaves, who comes, the state of who leaves. */
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *ctx)
 {
-	u64 now = bpf_ktime_get_ns(), period;
+	u64 now = bpf_ktime_get_ns(), turn = turn_ns, period;
 	struct task_struct *before = (struct task_struct *)ctx[1], *task = (struct task_struct *)ctx[2];
 	struct so_wait_counters *counter = counters_of_waits();
 	struct so_passed passed = {};
@@ -361,12 +377,14 @@ int on_switch(u64 *ctx)
 	if (!counter)
 		return 0;
 	counter->switches++;
-	if (before->pid)
-		begin_wait(before, now, (u32)ctx[0] & 1, (u32)ctx[3], counter);
-	if (task->pid) {
+	if (turn && before->pid)
+		begin_wait(before, now, turn, (u32)ctx[0] & 1, (u32)ctx[3], counter);
+	if (turn && task->pid) {
 		wait = bpf_task_storage_get(&waits, task, NULL, 0);
-		if (wait && wait->from_ns) {
+		if (wait) {
 			bpf_spin_lock(&wait->lock);
+			if (wait->turn_ns != turn)
+				enter_turn(wait, turn, SO_WAIT_UNKNOWN, 1);
 			if (wait->from_ns && wait->from_ns <= now)
 				so_settle(wait, now, 1, &passed);
 			wait->from_ns = 0;
@@ -381,16 +399,15 @@ int on_switch(u64 *ctx)
 	return 0;
 }
 
-/*
- * Argument: who is woken. In the waker's context, before the other CPU hears of it: what passes until then is a part
- * of the wait for a CPU.
- */
-SEC("tp_btf/sched_waking")
-int on_waking(u64 *ctx)
+/* Argument: who is woken. It stands in the queue of its CPU from now on, wherever it was woken from. */
+SEC("tp_btf/sched_wakeup")
+int on_wakeup(u64 *ctx)
 {
-	struct task_struct *task = (struct task_struct *)ctx[0];
-	struct so_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
+	struct so_wait *wait;
 
+	if (!turn_ns)
+		return 0;
+	wait = bpf_task_storage_get(&waits, (struct task_struct *)ctx[0], NULL, 0);
 	if (wait)
 		*(volatile u64 *)&wait->wake_ns = bpf_ktime_get_ns();
 	return 0;
@@ -404,12 +421,13 @@ int on_new(u64 *ctx)
 	struct so_wait_counters *counter = counters_of_waits();
 	struct so_wait *wait;
 
-	if (!counter)
+	if (!counter || !turn_ns)
 		return 0;
 	wait = clock_of(task, counter);
 	if (wait) {
 		wait->state = SO_WAIT_NEW;
 		wait->began_ns = bpf_ktime_get_ns();
+		wait->turn_ns = turn_ns;
 		*(volatile u64 *)&wait->from_ns = wait->began_ns;
 	}
 	return 0;
@@ -473,43 +491,45 @@ SO_INLINE void tell_sleeper(struct task_struct *task, struct so_wait *wait, stru
 	put_record(counter, &record->wait, size);
 }
 
-/* Looks at every thread, at times that nothing about the threads decides: only then may a period change. */
+/*
+ * Looks at every thread, at times that nothing about the threads decides: only then may a period change. The first visit
+ * of a turn finds out who waits, the last one ends the turn for those that do.
+ */
 SEC("iter/task")
 int visit(struct bpf_iter__task *ctx)
 {
 	struct so_wait_counters *counter = counters_of_waits();
 	struct task_struct *task = ctx->task;
-	u64 now = bpf_ktime_get_ns(), period, wanted = period_ns, phase, before;
+	u64 until = visit_until_ns, turn = visit_turn_ns, wanted = period_ns, period, phase;
 	struct so_passed passed = {};
 	struct so_wait *wait;
-	u32 state, is_new, is_away;
+	u32 state, is_away, is_last = until != 0;
 
 	if (!task || !counter || !task->pid)
 		return 0;
+	if (!is_last)
+		until = bpf_ktime_get_ns();
 	state = task->__state;
 	is_away = !task->on_cpu;
 	wait = bpf_task_storage_get(&waits, task, NULL, 0);
-	is_new = !wait;
 	if (!wait)
 		wait = clock_of(task, counter);
 	if (!wait)
 		return 0;
-	before = wait->from_ns;
 	/* It sleeps since the visit before. */
-	if (is_away && before && wait->began_ns <= visited_ns) {
+	if (is_away && wait->from_ns && wait->turn_ns == turn && wait->began_ns <= visited_ns) {
 		wanted = sleeper_period_ns;
 		counter->sleepers++;
 	}
 	phase = random_phase(wanted);
 	bpf_spin_lock(&wait->lock);
 	period = wait->period_ns;
-	if (is_new && is_away && !wait->from_ns) {
-		wait->state = state & SO_WAIT_STATE_BITS;
-		wait->began_ns = now;
-		wait->from_ns = now;
-	} else if (is_away && wait->from_ns && wait->from_ns <= now) {
-		so_settle(wait, now, state == 0, &passed);
-		wait->from_ns = now;
+	if (wait->turn_ns != turn) {
+		if (!is_last)
+			enter_turn(wait, turn, state & SO_WAIT_STATE_BITS, is_away);
+	} else if ((is_away || is_last) && wait->from_ns && wait->from_ns <= until) {
+		so_settle(wait, until, state == 0, &passed);
+		wait->from_ns = is_last ? 0 : until;
 	}
 	if (wanted != period) {
 		wait->period_ns = wanted;

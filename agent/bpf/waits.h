@@ -17,6 +17,8 @@ struct so_wait {
 	/* Waited since, and not counted yet; 0 where the thread runs. */
 	u64 from_ns;
 	u64 wake_ns;
+	/* The turn of observation in which the above was written. */
+	u64 turn_ns;
 	/* Until the clock passes the next multiple. */
 	u64 left_ns;
 	u64 period_ns;
@@ -56,7 +58,7 @@ SO_INLINE void so_settle(struct so_wait *wait, u64 now_ns, int is_runnable, stru
 {
 	u64 from = wait->from_ns, woken;
 
-	if (wait->state & SO_WAIT_NEW || !(wait->state & SO_WAIT_STATE_BITS))
+	if (wait->state == SO_WAIT_NEW || wait->state == SO_WAIT_PREEMPTED)
 		woken = from;
 	else if (wait->wake_ns >= wait->began_ns)
 		woken = wait->wake_ns;

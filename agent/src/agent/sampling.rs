@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::clock::{Moment, Span};
 use super::config::AgentConfig;
 use super::gather::{Interval, Memory};
-use super::limits::{MemoryGovernor, RateController, WaitPeriods};
+use super::limits::{MemoryGovernor, RateController};
 use super::naming::{Ahead, Finished, Intervals};
 use super::tables::Unwinding;
 use super::threads::AgentError;
 use super::totals::{CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals};
+use super::waiting::Waiting;
 use crate::cpu_budget::CpuBudget;
 use crate::kernel::{self, Counters, Sensor, Unticked};
 use crate::metadata::Resolver;
@@ -52,7 +53,7 @@ const MAX_CPU_LIST_BYTES: usize = 1024;
 
 /// The sampling thread's state.
 pub(super) struct Sampling {
-    config: AgentConfig,
+    pub(super) config: AgentConfig,
     pub(super) sensor: Sensor,
     pub(super) table: Table,
     pub(super) unwinding: Unwinding,
@@ -73,7 +74,7 @@ pub(super) struct Sampling {
     /// Where the interval begins.
     begun: Moment,
     /// CPUs observed at any time in the interval.
-    cpus: u32,
+    pub(super) cpus: u32,
     /// CPUs that were not, at any time in the interval.
     unsampled: BTreeSet<u32>,
     /// Ticks that were due and did not come: over the agent's life, and up to the interval's begin.
@@ -82,7 +83,7 @@ pub(super) struct Sampling {
     rate_controller: RateController,
     pub(super) cpu_budget: CpuBudget,
     memory_governor: MemoryGovernor,
-    wait_periods: WaitPeriods,
+    pub(super) waiting: Waiting,
     /// What names and tables do without at present.
     degradation: DegradationLevel,
     /// How often more memory was used than may be, once an interval.
@@ -90,12 +91,12 @@ pub(super) struct Sampling {
     /// The last interval could not be handed over.
     naming_is_behind: bool,
     /// What the configured rate is divided by at present.
-    divisor: u32,
+    pub(super) divisor: u32,
     /// How often it was lowered.
     throttled: u64,
     /// CPU time, of BPF programs and of this process, up to the interval's begin.
     used_seconds: f64,
-    random: Random,
+    pub(super) random: Random,
     /// When BPF programs were listed, until when all changes of them are known, and how many changes had been lost by
     /// then.
     pub(super) code_listed_ns: Option<u64>,
@@ -151,7 +152,7 @@ impl Sampling {
             rate_controller,
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
-            wait_periods: WaitPeriods::new(wait_period_ns),
+            waiting: Waiting::new(wait_period_ns),
             degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
@@ -193,6 +194,7 @@ impl Sampling {
             let mut is_quiet = now >= next_drain;
             if is_quiet {
                 drained_at = now;
+                self.turn_waits()?;
                 self.drain(now, None)?;
                 self.open_deferred(now);
                 if self.interval.deferred.has_unopened() {
@@ -322,7 +324,7 @@ impl Sampling {
             return Ok(());
         }
         self.naming_is_behind = false;
-        self.sensor.visit_sleepers(self.wait_periods.both_ns())?;
+        self.tell_sleepers()?;
         let ended = Moment::now();
         let now = ended.mono_ns;
         self.drain(now, (!last).then_some(now))?;
@@ -371,7 +373,7 @@ impl Sampling {
         let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
         if !last {
             self.keep_cpu_limit(seconds, used_seconds - self.used_seconds);
-            self.wait_periods.after(seconds, self.waits_per_second(), counters.waits);
+            self.keep_wait_limits(seconds, &counters)?;
         }
         self.used_seconds = used_seconds;
         self.drained_next = 0;
@@ -410,10 +412,6 @@ impl Sampling {
             ("tables_without_room", unwinding.no_room),
             ("tables_evicted", unwinding.evicted),
             ("rate_lowered", self.throttled),
-            ("wait_period_lengthened", self.wait_periods.lengthened),
-            ("wait_stacks_moved", counters.waits.stacks_moved),
-            ("wait_stacks_refused", counters.waits.stacks_refused),
-            ("wait_threads_left_out", counters.waits.threads_left_out),
             ("memory_limit_reached", self.memory_limit_reached),
             ("process_events_lost", counters.events_lost),
             ("mapping_events_lost", counters.mappings_lost),
@@ -434,11 +432,12 @@ impl Sampling {
             ("runtime_frames_put_off", runtimes.put_off),
             ("runtimes_unknown", runtimes.unknown),
         ];
+        let all = all.into_iter().chain(self.waiting.limits(counters));
         let all = all.map(|(name, count)| (Cow::Borrowed(name), count));
         // Once more, by what is wrong with them.
         let unknown = self.memory.runtimes.unknown();
         let unknown = unknown.map(|(reason, count)| (Cow::Owned(format!("runtimes_unknown.{reason}")), count));
-        all.into_iter().filter(|(_, count)| *count > 0).chain(unknown).collect()
+        all.filter(|(_, count)| *count > 0).chain(unknown).collect()
     }
 
     /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.
@@ -487,12 +486,6 @@ impl Sampling {
         }
         self.divisor = divisor;
         self.sensor.set_period(self.period_ns());
-    }
-
-    /// Samples of waits that there may be: about as many again as the timers give on busy CPUs, of threads that run now and
-    /// then, and of those that sleep.
-    fn waits_per_second(&self) -> f64 {
-        2.0 * f64::from(self.config.frequency_hz / self.divisor) * f64::from(self.cpus.max(1))
     }
 
     /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added

@@ -48,15 +48,38 @@ const FUNCTIONS: [(WaitClass, &[&str]); 6] = [
     ),
     (
         WaitClass::Poll,
-        &["ep_poll", "do_epoll_wait", "do_poll", "do_sys_poll", "poll_schedule_timeout", "do_select", "core_sys_select"],
+        &[
+            "ep_poll",
+            "do_epoll_wait",
+            "do_poll",
+            "do_sys_poll",
+            "poll_schedule_timeout",
+            "do_select",
+            "core_sys_select",
+        ],
     ),
     (
         WaitClass::Timer,
-        &["hrtimer_nanosleep", "do_nanosleep", "common_nsleep", "alarm_timer_nsleep", "timerfd_read", "msleep", "usleep_range"],
+        &[
+            "hrtimer_nanosleep",
+            "do_nanosleep",
+            "common_nsleep",
+            "alarm_timer_nsleep",
+            "timerfd_read",
+            "msleep",
+            "usleep_range",
+        ],
     ),
     (
         WaitClass::Pipe,
-        &["pipe_read", "pipe_write", "anon_pipe_", "pipe_wait_", "fifo_open", "wait_for_partner"],
+        &[
+            "pipe_read",
+            "pipe_write",
+            "anon_pipe_",
+            "pipe_wait_",
+            "fifo_open",
+            "wait_for_partner",
+        ],
     ),
     (
         WaitClass::Network,
@@ -119,7 +142,13 @@ const FUNCTIONS: [(WaitClass, &[&str]); 6] = [
 ];
 
 /// Functions by which the kernel is at a page fault.
-const FAULTS: [&str; 5] = ["asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault", "handle_mm_fault"];
+const FAULTS: [&str; 5] = [
+    "asm_exc_page_fault",
+    "exc_page_fault",
+    "do_user_addr_fault",
+    "do_page_fault",
+    "handle_mm_fault",
+];
 
 impl WaitClass {
     /// By the names of the kernel's functions, leaf first.
@@ -165,20 +194,35 @@ mod tests {
     fn stacks_of_several_kernels_have_their_class() {
         use WaitClass::{Io, Lock, Network, Other, PageFault, Pipe, Poll, Timer};
         let stacks = [
-            (Lock, "futex_do_wait __futex_wait futex_wait do_futex __x64_sys_futex do_syscall_64"),
+            (
+                Lock,
+                "futex_do_wait __futex_wait futex_wait do_futex __x64_sys_futex do_syscall_64",
+            ),
             (Lock, "futex_wait_queue futex_wait do_futex"),
             (Lock, "rwsem_down_write_slowpath down_write_killable vm_mmap_pgoff"),
-            (Timer, "do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep"),
+            (
+                Timer,
+                "do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep",
+            ),
             (Poll, "ep_poll do_epoll_wait __x64_sys_epoll_wait"),
             (Poll, "schedule_hrtimeout_range do_poll.constprop.0 do_sys_poll"),
             (Pipe, "anon_pipe_read vfs_read ksys_read"),
             (Pipe, "pipe_read vfs_read"),
-            (Network, "schedule_timeout wait_woken sk_wait_data tcp_recvmsg_locked tcp_recvmsg inet_recvmsg sock_recvmsg"),
+            (
+                Network,
+                "schedule_timeout wait_woken sk_wait_data tcp_recvmsg_locked tcp_recvmsg inet_recvmsg sock_recvmsg",
+            ),
             (Network, "schedule_timeout unix_stream_read_generic unix_stream_recvmsg"),
             (Network, "inet_csk_accept inet_accept do_accept"),
-            (Io, "io_schedule blk_io_schedule __iomap_dio_rw iomap_dio_rw ext4_file_read_iter"),
+            (
+                Io,
+                "io_schedule blk_io_schedule __iomap_dio_rw iomap_dio_rw ext4_file_read_iter",
+            ),
             (Io, "jbd2_log_wait_commit ext4_sync_file do_fsync"),
-            (PageFault, "io_schedule folio_wait_bit_common filemap_fault __do_fault handle_mm_fault exc_page_fault"),
+            (
+                PageFault,
+                "io_schedule folio_wait_bit_common filemap_fault __do_fault handle_mm_fault exc_page_fault",
+            ),
             (Other, "do_wait kernel_wait4 __do_sys_wait4"),
             (Other, "worker_thread kthread ret_from_fork"),
             (Other, ""),

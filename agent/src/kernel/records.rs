@@ -69,7 +69,11 @@ fn state_of(bits: u32) -> WaitState {
     if bits & TASK_INTERRUPTIBLE != 0 {
         WaitState::Sleeping
     } else if bits & TASK_UNINTERRUPTIBLE != 0 {
-        if bits & TASK_NOLOAD != 0 { WaitState::Idle } else { WaitState::Uninterruptible }
+        if bits & TASK_NOLOAD != 0 {
+            WaitState::Idle
+        } else {
+            WaitState::Uninterruptible
+        }
     } else if bits & TASK_STOPPED_OR_TRACED != 0 {
         WaitState::Stopped
     } else {

@@ -122,7 +122,9 @@ impl Sensor {
                 let ring = ring(hooks.samples(), "the ring of waits", move |bytes| {
                     drained.borrow_mut().push_wait(bytes)
                 })?;
-                mappings.wait_also_for_samples(ring.epoll_fd()).map_err(KernelError::Wait)?;
+                mappings
+                    .wait_also_for_samples(ring.epoll_fd())
+                    .map_err(KernelError::Wait)?;
                 Some((hooks, ring))
             }
             None => None,
@@ -307,7 +309,8 @@ impl Sensor {
             source,
         })?;
         if let Some((_, ring)) = &self.waits {
-            ring.consume().map_err(|source| KernelError::Read { what: "waits", source })?;
+            ring.consume()
+                .map_err(|source| KernelError::Read { what: "waits", source })?;
             self.sleepers.complete(&mut self.drained.borrow_mut(), &mut self.tables);
         }
         Ok(())
@@ -319,11 +322,25 @@ impl Sensor {
         let Some((hooks, _)) = &mut self.waits else {
             return Ok(());
         };
-        let now_ns = monotonic_ns();
         hooks.set_periods(periods_ns);
-        hooks.visit()?;
-        hooks.set_visited(now_ns);
-        Ok(())
+        hooks.visit_between()
+    }
+
+    /// Begins or ends a turn in which waits are observed, where that is not so already.
+    pub fn observe_waits(&mut self, is_observed: bool) -> Result<(), KernelError> {
+        match &mut self.waits {
+            Some((hooks, _)) if is_observed => hooks.begin_turn(),
+            Some((hooks, _)) => hooks.end_turn(),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a turn. Samples stand for so many turns from now on.
+    pub fn set_wait_turns(&mut self, turns: u32) -> Result<(), KernelError> {
+        match &mut self.waits {
+            Some((hooks, _)) => hooks.set_turns(turns),
+            None => Ok(()),
+        }
     }
 
     /// No more waits are seen but by [`Self::visit_sleepers`].

@@ -20,7 +20,7 @@ const WALK_ROOT: u8 = 1;
 const WALK_CUT: u8 = 2;
 const WALK_BROKEN: u8 = 3;
 
-/// A thread in one of its waits.
+/// A thread in one of its waits: how often it had been given a CPU tells which.
 type Wait = (u32, u64);
 
 /// Whole user stacks by their waits.
@@ -41,7 +41,7 @@ impl Sleepers {
     }
 
     fn complete_one(&mut self, asleep: Asleep, drained: &mut Drained, tables: &mut Tables) {
-        let wait = (asleep.header.tid, asleep.waited.began_ns);
+        let wait = (asleep.header.tid, asleep.waited.run_count);
         let kernel = usize::from(asleep.header.kernel_frames);
         if let Some(user) = self.young.get(&wait) {
             return tell(&asleep, &asleep.words[..kernel], user, WALK_ROOT, None, drained);
@@ -65,7 +65,14 @@ impl Sleepers {
             WalkStop::Broken => WALK_BROKEN,
             WalkStop::NoMapping if walk.guessed != 0 => WALK_BROKEN,
             WalkStop::NoTable | WalkStop::NoMapping => {
-                return tell(&asleep, &asleep.words[..kernel], first, WALK_NO_TABLE, Some(&stack), drained);
+                return tell(
+                    &asleep,
+                    &asleep.words[..kernel],
+                    first,
+                    WALK_NO_TABLE,
+                    Some(&stack),
+                    drained,
+                );
             }
         };
         // Deeper ones are rare, and are walked anew.

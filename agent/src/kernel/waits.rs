@@ -13,10 +13,11 @@ use super::error::KernelError;
 use super::records::read_record;
 use super::sensor::read_per_cpu;
 use super::skeletons::sampler::SamplerMaps;
+use super::skeletons::sampler::types::so_counters;
 use super::skeletons::waits;
 use super::skeletons::waits::types::so_wait_counters;
-use super::skeletons::sampler::types::so_counters;
 use super::tables::charged_bytes;
+use crate::sys::monotonic_ns;
 
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
 const THREAD_BYTES: u64 = 192;
@@ -61,6 +62,8 @@ pub(super) struct WaitHooks {
     links: Vec<Link>,
     visit: Link,
     skeleton: waits::WaitsSkel<'static>,
+    /// When the present turn began; none between two that are observed.
+    turn_ns: Option<u64>,
     fixed_map_bytes: u64,
 }
 
@@ -88,7 +91,9 @@ impl WaitHooks {
             return None;
         }
         Self::try_load(period_ns, maps, ring_bytes, possible_cpus)
-            .inspect_err(|error| tracing::warn!(%error, "waits are not seen: it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"))
+            .inspect_err(
+                |error| tracing::warn!(%error, "waits are not seen: it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"),
+            )
             .ok()
     }
 
@@ -134,18 +139,18 @@ impl WaitHooks {
             // Ends first, so that what is begun from now on is also ended.
             attach(&skeleton.progs.on_end, "sched_process_exit")?,
             attach(&skeleton.progs.on_new, "sched_wakeup_new")?,
-            attach(&skeleton.progs.on_waking, "sched_waking")?,
+            attach(&skeleton.progs.on_wakeup, "sched_wakeup")?,
             attach(&skeleton.progs.on_switch, "sched_switch")?,
         ];
         let visit = attach(&skeleton.progs.visit, "iter/task")?;
-        let hooks = Self {
+        let mut hooks = Self {
             links,
             visit,
             skeleton,
+            turn_ns: None,
             fixed_map_bytes,
         };
-        // Threads that sleep already are known from now on.
-        hooks.visit()?;
+        hooks.begin_turn()?;
         Ok(hooks)
     }
 
@@ -153,14 +158,60 @@ impl WaitHooks {
         &self.skeleton.maps.samples
     }
 
-    /// Looks at all threads: those that sleep, and whose clock has passed a multiple, are in the ring afterwards.
-    pub(super) fn visit(&self) -> Result<(), KernelError> {
+    /// Has the kernel look at all threads. Those whose clock has passed a multiple are in the ring afterwards.
+    fn visit(&self) -> Result<(), KernelError> {
         let reading = |source| KernelError::Read {
             what: "threads that wait",
             source,
         };
         let mut threads = Iter::new(&self.visit).map_err(reading)?;
         std::io::copy(&mut threads, &mut std::io::sink()).map_err(|error| reading(error.into()))?;
+        Ok(())
+    }
+
+    /// From now on waits are observed. Threads that wait already are found.
+    pub(super) fn begin_turn(&mut self) -> Result<(), KernelError> {
+        if self.turn_ns.is_some() {
+            return Ok(());
+        }
+        let now_ns = monotonic_ns();
+        self.turn_ns = Some(now_ns);
+        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
+            (data.visit_turn_ns, data.visit_until_ns, data.visited_ns) = (now_ns, 0, 0);
+            data.turn_ns = now_ns;
+        }
+        self.visit()?;
+        self.set_visited(monotonic_ns());
+        Ok(())
+    }
+
+    /// Between the begin and the end of a turn: tells of who sleeps on.
+    pub(super) fn visit_between(&mut self) -> Result<(), KernelError> {
+        if self.turn_ns.is_some() {
+            let now_ns = monotonic_ns();
+            self.visit()?;
+            self.set_visited(now_ns);
+        }
+        Ok(())
+    }
+
+    /// Tells of who waits, up to now; what is waited from now on is not seen.
+    pub(super) fn end_turn(&mut self) -> Result<(), KernelError> {
+        if self.turn_ns.take().is_none() {
+            return Ok(());
+        }
+        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
+            data.turn_ns = 0;
+            data.visit_until_ns = monotonic_ns();
+        }
+        self.visit()
+    }
+
+    pub(super) fn set_turns(&mut self, turns: u32) -> Result<(), KernelError> {
+        self.end_turn()?;
+        if let Some(data) = self.skeleton.maps.data_data.as_deref_mut() {
+            data.turns = u64::from(turns);
+        }
         Ok(())
     }
 
@@ -171,8 +222,7 @@ impl WaitHooks {
         }
     }
 
-    /// When the last visit began.
-    pub(super) fn set_visited(&mut self, now_ns: u64) {
+    fn set_visited(&mut self, now_ns: u64) {
         if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
             data.visited_ns = now_ns;
         }

@@ -375,7 +375,11 @@ impl<'a> Tables<'a> {
             samples.push(otlp::Sample {
                 stack_index,
                 attribute_indices,
-                values: if is_of_waits { group.iter().map(|sample| value(sample)).collect() } else { Vec::new() },
+                values: if is_of_waits {
+                    group.iter().map(|sample| value(sample)).collect()
+                } else {
+                    Vec::new()
+                },
                 timestamps_unix_nano: group.iter().map(|sample| sample.ts_unix_ns).collect(),
                 ..otlp::Sample::default()
             });
@@ -386,7 +390,11 @@ impl<'a> Tables<'a> {
             time_unix_nano: batch.from_unix_ns,
             duration_nano: batch.until_unix_ns.saturating_sub(batch.from_unix_ns),
             period_type: (!is_of_waits).then_some(time),
-            period: if is_of_waits { 0 } else { i64::try_from(batch.period_ns).unwrap_or(i64::MAX) },
+            period: if is_of_waits {
+                0
+            } else {
+                i64::try_from(batch.period_ns).unwrap_or(i64::MAX)
+            },
             ..otlp::Profile::default()
         }
     }
@@ -566,7 +574,14 @@ impl<'a> Tables<'a> {
 
 /// What must be equal for two samples to be one OTLP sample with two time stamps.
 fn same_sample(sample: &Sample) -> (u32, u32, u32, u32, SampleKind, &str) {
-    let Sample { stack, process, tid, cpu, kind, .. } = *sample;
+    let Sample {
+        stack,
+        process,
+        tid,
+        cpu,
+        kind,
+        ..
+    } = *sample;
     (stack, process, tid, cpu, kind, &sample.thread)
 }
 

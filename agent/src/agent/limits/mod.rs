@@ -6,7 +6,9 @@
 mod memory_governor;
 mod rate_controller;
 mod wait_periods;
+mod wait_turns;
 
 pub(super) use memory_governor::MemoryGovernor;
 pub(super) use rate_controller::RateController;
 pub(super) use wait_periods::WaitPeriods;
+pub(super) use wait_turns::WaitTurns;

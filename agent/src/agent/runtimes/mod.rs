@@ -317,7 +317,10 @@ impl Runtimes {
     }
 
     fn remembers(&self, key: ProgramKey, place: RuntimePlace) -> bool {
-        let state = self.programs.get(&key).map(|program| &program.of_languages[language_of(place.frame)]);
+        let state = self
+            .programs
+            .get(&key)
+            .map(|program| &program.of_languages[language_of(place.frame)]);
         matches!(state, Some(Some(State::Ready(reader))) if reader.remembers(place))
     }
 

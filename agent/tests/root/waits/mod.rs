@@ -14,13 +14,15 @@ use crate::program::Program;
 use crate::recording::{Recorded, Recording, Seen, possible};
 
 const SECONDS: f64 = 20.0;
+/// What a sample stands for.
+const PERIOD: f64 = 0.01;
 
 fn config() -> AgentConfig {
     AgentConfig {
         frequency_hz: 499,
         interval: Duration::from_secs(2),
         waits: Waits::On,
-        wait_period: Duration::from_millis(10),
+        wait_period: Duration::from_secs_f64(PERIOD),
         ..AgentConfig::default()
     }
 }
@@ -67,7 +69,11 @@ fn file() -> tempfile::NamedTempFile {
 /// Runs the program beside an agent; gives what each of its threads says of itself, by its name.
 fn run(what: &str) -> (Recorded, u32, BTreeMap<String, Truth>) {
     let file = file();
-    let program = Program::compile_with(&["-O1", "-g", "-fomit-frame-pointer", "-pthread"], "waits/waits.c", "waits-by-construction");
+    let program = Program::compile_with(
+        &["-O1", "-g", "-fomit-frame-pointer", "-pthread"],
+        "waits/waits.c",
+        "waits-by-construction",
+    );
     let recording = Recording::start(config());
     let mut child = Command::new(&program.path)
         .args([what, &SECONDS.to_string(), &file.path().to_string_lossy()])
@@ -121,9 +127,10 @@ fn told(seen: &[Seen<'_>], name: &str, function: &str) -> Told {
     told
 }
 
-/// Within so much of the truth, and a period of the clock on both sides.
+/// Within so much of the truth. What is a small part of a thread's waits is drawn from them: four deviations of that.
 fn is_near(said: f64, truth: f64, share: f64) -> bool {
-    (said - truth).abs() <= truth * share + 0.02
+    let drawn = truth.min((SECONDS - truth).max(0.0));
+    (said - truth).abs() <= truth * share + 4.0 * (drawn * PERIOD).sqrt().max(PERIOD / 2.0)
 }
 
 /// Prints the row, and adds what is wrong with it.
@@ -185,7 +192,11 @@ fn waits_are_told_by_their_time_class_and_state() {
         if !is_near(of_class, truth.asleep(), 0.03) {
             wrong.push(format!("{name}: {of_class:.3} s are {}", class.name()));
         }
-        let state = if class == WaitClass::Io { WaitState::Uninterruptible } else { WaitState::Sleeping };
+        let state = if class == WaitClass::Io {
+            WaitState::Uninterruptible
+        } else {
+            WaitState::Sleeping
+        };
         let of_state = told.by_state.get(state.name()).copied().unwrap_or(0.0);
         if !is_near(of_state, truth.asleep(), 0.03) {
             wrong.push(format!("{name}: {of_state:.3} s are {}", state.name()));
