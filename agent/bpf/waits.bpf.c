@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Where threads' time goes while they don't run. Each switch counts the wait of the thread that comes back; where its
- * clock has passed a multiple of its period, the wait becomes a sample: the kernel stack is taken at once, the user stack
+ * clock has passed a point (waits.h), the wait becomes a sample: the kernel stack is taken at once, the user stack
  * by the thread itself on its way back to user mode. Where the kernel has no means for that, and where the thread waits
  * again first, it is taken at the next switch, if the thread is still where it entered the kernel.
  *
@@ -33,6 +33,8 @@ volatile u64 turn_ns = 0;
 volatile u64 visit_turn_ns = 0;
 volatile u64 visit_until_ns = 0;
 volatile u64 visited_ns = 0;
+/* Not 0 while there is a visit: only then do switches take the threads' locks, which cost as much as all the rest. */
+volatile u64 visiting = 0;
 /* Threads that are observed, and the next entry to try for a wait that ends. */
 u64 threads = 0;
 u32 next_pending = 0;
@@ -101,12 +103,6 @@ SO_INLINE struct so_wait_counters *counters_of_waits(void)
 	return bpf_map_lookup_elem(&wait_counters, &zero);
 }
 
-/* From 1 to `period`. */
-SO_INLINE u64 random_phase(u64 period)
-{
-	return ((u64)bpf_get_prandom_u32() * (period >> 8) >> 24) + 1;
-}
-
 /* The thread's clock, which may begin here. */
 SO_INLINE struct so_wait *clock_of(struct task_struct *task, struct so_wait_counters *counter)
 {
@@ -124,8 +120,8 @@ SO_INLINE struct so_wait *clock_of(struct task_struct *task, struct so_wait_coun
 		return NULL;
 	}
 	__sync_fetch_and_add(&threads, 1);
-	wait->period_ns = period_ns;
-	wait->left_ns = random_phase(wait->period_ns);
+	wait->random = bpf_get_prandom_u32();
+	so_set_period(wait, period_ns);
 	return wait;
 }
 
@@ -288,7 +284,7 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 
 #define PENDING_ATTEMPTS 8
 
-/* The thread comes back, and its clock has passed a multiple. Apart, so that a walk has the more of the BPF stack. */
+/* The thread comes back, and its clock has passed a point. Apart, so that a walk has the more of the BPF stack. */
 static __attribute__((noinline)) void end_wait(struct task_struct *task, struct so_wait *wait, struct so_passed *passed, u64 period,
 			struct so_wait_counters *counter)
 {
@@ -364,6 +360,17 @@ SO_INLINE void enter_turn(struct so_wait *wait, u64 turn, u32 state, int is_away
 	wait->from_ns = is_away ? turn : 0;
 }
 
+/* The thread has a CPU again. Gives its period. */
+SO_INLINE u64 come_back(struct so_wait *wait, u64 now, u64 turn, struct so_passed *passed)
+{
+	if (wait->turn_ns != turn)
+		enter_turn(wait, turn, SO_WAIT_UNKNOWN, 1);
+	if (wait->from_ns && wait->from_ns <= now)
+		so_settle(wait, now, 1, passed);
+	wait->from_ns = 0;
+	return wait->period_ns;
+}
+
 /* Arguments: whether it is preempted, who leaves, who comes, the state of who leaves. */
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *ctx)
@@ -382,14 +389,13 @@ int on_switch(u64 *ctx)
 	if (turn && task->pid) {
 		wait = bpf_task_storage_get(&waits, task, NULL, 0);
 		if (wait) {
-			bpf_spin_lock(&wait->lock);
-			if (wait->turn_ns != turn)
-				enter_turn(wait, turn, SO_WAIT_UNKNOWN, 1);
-			if (wait->from_ns && wait->from_ns <= now)
-				so_settle(wait, now, 1, &passed);
-			wait->from_ns = 0;
-			period = wait->period_ns;
-			bpf_spin_unlock(&wait->lock);
+			if (visiting) {
+				bpf_spin_lock(&wait->lock);
+				period = come_back(wait, now, turn, &passed);
+				bpf_spin_unlock(&wait->lock);
+			} else {
+				period = come_back(wait, now, turn, &passed);
+			}
 			if (passed.off_cpu | passed.run_queue)
 				end_wait(task, wait, &passed, period, counter);
 		}
@@ -500,7 +506,7 @@ int visit(struct bpf_iter__task *ctx)
 {
 	struct so_wait_counters *counter = counters_of_waits();
 	struct task_struct *task = ctx->task;
-	u64 until = visit_until_ns, turn = visit_turn_ns, wanted = period_ns, period, phase;
+	u64 until = visit_until_ns, turn = visit_turn_ns, wanted = period_ns, period;
 	struct so_passed passed = {};
 	struct so_wait *wait;
 	u32 state, is_away, is_last = until != 0;
@@ -521,20 +527,17 @@ int visit(struct bpf_iter__task *ctx)
 		wanted = sleeper_period_ns;
 		counter->sleepers++;
 	}
-	phase = random_phase(wanted);
 	bpf_spin_lock(&wait->lock);
 	period = wait->period_ns;
 	if (wait->turn_ns != turn) {
 		if (!is_last)
 			enter_turn(wait, turn, state & SO_WAIT_STATE_BITS, is_away);
 	} else if ((is_away || is_last) && wait->from_ns && wait->from_ns <= until) {
-		so_settle(wait, until, state == 0, &passed);
+		so_settle(wait, until, 0, &passed);
 		wait->from_ns = is_last ? 0 : until;
 	}
-	if (wanted != period) {
-		wait->period_ns = wanted;
-		wait->left_ns = phase;
-	}
+	if (wanted != period)
+		so_set_period(wait, wanted);
 	bpf_spin_unlock(&wait->lock);
 	if (passed.off_cpu | passed.run_queue)
 		tell_sleeper(task, wait, &passed, period, counter);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The clock of a thread's waits: time off its CPU, asleep or runnable. It passes a multiple of its period once a period on
- * average, at a random phase, so that multiples passed times the period are the time waited, in the mean exactly.
+ * The clock of a thread's waits: time off its CPU, asleep or runnable. In each period of it lies one point, anywhere in it
+ * with the same chance, so that points passed times the period are the time waited: of any part of it in the mean, of all
+ * of it to a period. Points that were a period apart would be in step with threads that wait periodically.
  */
 #ifndef STAKEOUT_WAITS_H
 #define STAKEOUT_WAITS_H
@@ -19,42 +20,63 @@ struct so_wait {
 	u64 wake_ns;
 	/* The turn of observation in which the above was written. */
 	u64 turn_ns;
-	/* Until the clock passes the next multiple. */
-	u64 left_ns;
+	/* How far the present period has come, and where its point is. */
+	u64 at_ns;
+	u64 point_ns;
 	u64 period_ns;
 	u32 pending;		/* one more than the number of its entry in `pending`; 0 without one */
-	u32 unused;
+	u32 random;
 };
 
-/* Multiples passed. */
+/* Points passed. */
 struct so_passed {
 	u64 off_cpu;
 	u64 run_queue;
 };
 
-/* Lets the clock run; gives the multiples that it passed. */
+/* A point in a new period, from 1 to its end (xorshift of 32 bits: Marsaglia, Xorshift RNGs, 2003). */
+SO_INLINE void so_draw_point(struct so_wait *wait)
+{
+	u32 random = wait->random | !wait->random;
+
+	random ^= random << 13;
+	random ^= random >> 17;
+	random ^= random << 5;
+	wait->random = random;
+	wait->point_ns = ((u64)random * (wait->period_ns >> 8) >> 24) + 1;
+}
+
+/* Begins a period of this length. */
+SO_INLINE void so_set_period(struct so_wait *wait, u64 period_ns)
+{
+	wait->period_ns = period_ns;
+	wait->at_ns = 0;
+	so_draw_point(wait);
+}
+
+/* Lets the clock run; gives the points that it passed. */
 SO_INLINE u64 so_clock_run(struct so_wait *wait, u64 ns)
 {
-	u64 over;
+	u64 passed = 0, end = wait->at_ns + ns, periods;
 
-	if (ns < wait->left_ns) {
-		wait->left_ns -= ns;
-		return 0;
+	if (end < wait->period_ns) {
+		passed = wait->at_ns < wait->point_ns && end >= wait->point_ns;
+		wait->at_ns = end;
+		return passed;
 	}
-	over = ns - wait->left_ns;
-	if (over < wait->period_ns) {
-		wait->left_ns = wait->period_ns - over;
-		return 1;
-	}
-	wait->left_ns = wait->period_ns - over % wait->period_ns;
-	return 1 + over / wait->period_ns;
+	/* This period's point, those of the periods that are passed whole, and that of the one that it comes into. */
+	periods = end / wait->period_ns;
+	passed = (wait->at_ns < wait->point_ns) + periods - 1;
+	wait->at_ns = end % wait->period_ns;
+	so_draw_point(wait);
+	return passed + (wait->at_ns >= wait->point_ns);
 }
 
 /*
- * Counts the wait up to now. A thread that slept is runnable from its wake-up on. One that has come back, or could,
- * without a wake-up since the wait began was woken while it left its CPU.
+ * Counts the wait up to now. A thread that slept is runnable from its wake-up on. One that has come back without a wake-up
+ * since the wait began did not sleep: a signal was there already, or it was woken before the turn began.
  */
-SO_INLINE void so_settle(struct so_wait *wait, u64 now_ns, int is_runnable, struct so_passed *passed)
+SO_INLINE void so_settle(struct so_wait *wait, u64 now_ns, int has_come_back, struct so_passed *passed)
 {
 	u64 from = wait->from_ns, woken;
 
@@ -63,7 +85,7 @@ SO_INLINE void so_settle(struct so_wait *wait, u64 now_ns, int is_runnable, stru
 	else if (wait->wake_ns >= wait->began_ns)
 		woken = wait->wake_ns;
 	else
-		woken = is_runnable ? from : now_ns;
+		woken = has_come_back ? from : now_ns;
 	if (woken < from)
 		woken = from;
 	if (woken > now_ns)

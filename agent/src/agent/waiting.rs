@@ -67,8 +67,10 @@ impl Sampling {
                 used_share = format!("{share:.4}"),
                 "waits are observed in one turn of so many"
             );
+            // The first turn begins at once: what is not observed has to be one of a round.
             self.sensor.set_wait_turns(turns)?;
-            self.sensor.observe_waits(turns == 1)?;
+            let is_observed = self.waiting.turns.begin(&mut self.random);
+            self.sensor.observe_waits(is_observed)?;
         }
         Ok(())
     }

@@ -23,6 +23,8 @@ mod skeletons;
 mod sleepers;
 mod tables;
 mod timers;
+#[cfg(test)]
+mod wait_clock;
 mod waits;
 
 pub use error::KernelError;

@@ -158,8 +158,15 @@ impl WaitHooks {
         &self.skeleton.maps.samples
     }
 
-    /// Has the kernel look at all threads. Those whose clock has passed a multiple are in the ring afterwards.
-    fn visit(&self) -> Result<(), KernelError> {
+    /// Has the kernel look at all threads. Those whose clock has passed a point are in the ring afterwards.
+    fn visit(&mut self) -> Result<(), KernelError> {
+        self.set_visiting(true);
+        let visited = self.look_at_threads();
+        self.set_visiting(false);
+        visited
+    }
+
+    fn look_at_threads(&self) -> Result<(), KernelError> {
         let reading = |source| KernelError::Read {
             what: "threads that wait",
             source,
@@ -167,6 +174,12 @@ impl WaitHooks {
         let mut threads = Iter::new(&self.visit).map_err(reading)?;
         std::io::copy(&mut threads, &mut std::io::sink()).map_err(|error| reading(error.into()))?;
         Ok(())
+    }
+
+    fn set_visiting(&mut self, is_visiting: bool) {
+        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
+            data.visiting = u64::from(is_visiting);
+        }
     }
 
     /// From now on waits are observed. Threads that wait already are found.

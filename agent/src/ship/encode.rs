@@ -367,10 +367,10 @@ impl<'a> Tables<'a> {
                 attribute_indices.push(self.attribute("stakeout.stack.truncated", Attribute::Flag(true)));
             }
             if let Some(state) = first.kind.state() {
-                attribute_indices.push(self.attribute("stakeout.wait.state", Attribute::Text(state.name())));
+                attribute_indices.push(self.attribute("wait.state", Attribute::Text(state.name())));
             }
             if let Some(class) = first.wait_class {
-                attribute_indices.push(self.attribute("stakeout.wait.class", Attribute::Text(class.name())));
+                attribute_indices.push(self.attribute("wait.class", Attribute::Text(class.name())));
             }
             samples.push(otlp::Sample {
                 stack_index,

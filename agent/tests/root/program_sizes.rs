@@ -1,6 +1,7 @@
 //! The BPF programs stay as small as they are: what the verifier follows decides whether a kernel takes them.
 
-use stakeout_agent::kernel::{self, LoadedProgram};
+use stakeout_agent::agent::AgentConfig;
+use stakeout_agent::kernel::{self, LoadedProgram, Waits};
 
 use crate::ground_truth::fast;
 use crate::recording::{Recording, possible};
@@ -15,7 +16,7 @@ struct Bound {
 
 /// What 6.18.44 said on 2026-11-28 of the sampler, and of the others, and a fifth more; x86-64. For kernels before
 /// 6.12 the sampler's bound is what 6.1.0-56 says.
-const BOUNDS: [Bound; 6] = [
+const BOUNDS: [Bound; 11] = [
     Bound {
         name: "sample",
         followed: [a_fifth_more(232_927), a_fifth_more(154_727)],
@@ -45,6 +46,31 @@ const BOUNDS: [Bound; 6] = [
         name: "on_move",
         followed: [a_fifth_more(126); 2],
         translated: a_fifth_more(130),
+    },
+    Bound {
+        name: "on_switch",
+        followed: [a_fifth_more(232_927), a_fifth_more(146_160)],
+        translated: a_fifth_more(9_860),
+    },
+    Bound {
+        name: "on_wakeup",
+        followed: [a_fifth_more(18); 2],
+        translated: a_fifth_more(17),
+    },
+    Bound {
+        name: "on_new",
+        followed: [a_fifth_more(106); 2],
+        translated: a_fifth_more(93),
+    },
+    Bound {
+        name: "on_end",
+        followed: [a_fifth_more(232_927), a_fifth_more(143_106)],
+        translated: a_fifth_more(9_097),
+    },
+    Bound {
+        name: "visit",
+        followed: [a_fifth_more(1_988); 2],
+        translated: a_fifth_more(712),
     },
 ];
 
@@ -76,7 +102,10 @@ fn bpf_programs_stay_within_their_bounds() {
     if !possible() {
         return;
     }
-    let recording = Recording::start(fast());
+    let recording = Recording::start(AgentConfig {
+        waits: Waits::On,
+        ..fast()
+    });
     let programs = kernel::loaded_programs();
     recording.stop();
     for LoadedProgram {

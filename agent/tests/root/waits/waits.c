@@ -183,12 +183,13 @@ APART void read_the_disk(long unused)
 	long at = 0;
 
 	(void)unused;
+	/* Not every filesystem can be read past the cache. */
 	if (fd < 0 || !page)
-		exit(4);
+		return;
 	while (goes_on()) {
 		if (pread(fd, page, 1 << 20, at) != 1 << 20)
 			exit(5);
-		at = (at + (1 << 20)) % (64 << 20);
+		at = (at + (1 << 20)) % (16 << 20);
 	}
 	close(fd);
 }
