@@ -74,6 +74,9 @@ enum so_limits {
 	SO_MAX_THREADS = 65536,
 	/* Waits that have ended, and wait for their thread's user stack. */
 	SO_MAX_PENDING = 256,
+	/* Control groups times CPUs whose waits for a CPU are counted; and how finely. */
+	SO_MAX_QUEUES = 4096,
+	SO_QUEUE_BUCKETS = 128,
 };
 
 /* How the walk of the user stack ended. */
@@ -361,6 +364,23 @@ struct so_waited {
 	u32 unused;
 };
 
+/* Whose waits for which CPU. */
+struct so_queue_key {
+	u64 cgroup_id;
+	u32 cpu;
+	u32 unused;
+};
+
+/*
+ * The waits that have ended, cumulative. Their lengths in units of 1,024 ns have a bucket each up to 3, and from there on
+ * four between each power of two and the next; the last one has all that are longer.
+ */
+struct so_queue {
+	u64 count;
+	u64 total_ns;
+	u32 buckets[SO_QUEUE_BUCKETS];
+};
+
 /* Per CPU, cumulative since load. */
 struct so_wait_counters {
 	u64 switches;
@@ -373,6 +393,8 @@ struct so_wait_counters {
 	u64 stacks_refused;
 	/* Threads that were not observed, since SO_MAX_THREADS were; once for each attempt. */
 	u64 threads_left_out;
+	/* Waits for a CPU that were not counted by their length, since SO_MAX_QUEUES groups and CPUs were. */
+	u64 queues_left_out;
 	/* Threads that slept through a whole interval, of all visits. */
 	u64 sleepers;
 	u64 sleepers_told;

@@ -21,12 +21,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Brings the types into the skeleton. */
 const struct so_waited *unused_waited __attribute__((unused));
 const struct so_wait_counters *unused_wait_counters __attribute__((unused));
+const struct so_queue_key *unused_queue_key __attribute__((unused));
 
 /* Written by user space between visits: what a sample stands for of a thread that was seen to run, and of others. */
 volatile u64 period_ns = 50000000;
 volatile u64 sleeper_period_ns = 50000000;
-/* Samples stand for so many times as much, since only one turn of so many is observed. */
-volatile u64 turns = 1;
 /* When the turn began that is observed; 0 in the others. */
 volatile u64 turn_ns = 0;
 /* Of a visit: the turn, the end of what is counted (0: now), and when the visit before was. */
@@ -52,6 +51,17 @@ struct {
 	__type(key, u32);
 	__type(value, struct so_wait_counters);
 } wait_counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, SO_MAX_QUEUES);
+	__type(key, struct so_queue_key);
+	__type(value, struct so_queue);
+} queues SEC(".maps");
+
+/* What an entry begins as. */
+const struct so_queue no_queue = {};
 
 /* A wait that has ended. In the ring it stands from `wait` on. */
 struct so_pending {
@@ -151,8 +161,8 @@ SO_INLINE void set_thread(struct so_sample *header, struct task_struct *task)
 
 SO_INLINE void set_wait(struct so_waited *waited, struct so_wait *wait, struct so_passed *passed, u64 period)
 {
-	waited->off_cpu_ns = passed->off_cpu * period * turns;
-	waited->run_queue_ns = passed->run_queue * period * turns;
+	waited->off_cpu_ns = passed->off_cpu * period;
+	waited->run_queue_ns = passed->run_queue * period;
 	waited->began_ns = wait->began_ns;
 	waited->state = wait->state;
 	waited->run_count = 0;
@@ -285,7 +295,7 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 #define PENDING_ATTEMPTS 8
 
 /* The thread comes back, and its clock has passed a point. Apart, so that a walk has the more of the BPF stack. */
-static __attribute__((noinline)) void end_wait(struct task_struct *task, struct so_wait *wait, struct so_passed *passed, u64 period,
+static __attribute__((noinline)) void end_wait(struct task_struct *task, struct so_wait *wait, struct so_passed *passed,
 			struct so_wait_counters *counter)
 {
 	struct so_pending *ended = NULL;
@@ -307,7 +317,8 @@ static __attribute__((noinline)) void end_wait(struct task_struct *task, struct 
 		return;
 	}
 	set_thread(&ended->header, task);
-	set_wait(&ended->wait, wait, passed, period);
+	/* A visit may change the period at this moment: then this one sample has the new one. */
+	set_wait(&ended->wait, wait, passed, wait->period_ns);
 	frames = take_kernel_stack(task, ended->words, &ended->header);
 	size = sizeof(ended->wait) + sizeof(ended->header) + (u64)frames * sizeof(u64);
 	if (task->flags & PF_KTHREAD || !task->mm) {
@@ -360,22 +371,52 @@ SO_INLINE void enter_turn(struct so_wait *wait, u64 turn, u32 state, int is_away
 	wait->from_ns = is_away ? turn : 0;
 }
 
-/* The thread has a CPU again. Gives its period. */
+/* The thread has a CPU again. Gives since when it could have had one, where that is known, else 0. */
 SO_INLINE u64 come_back(struct so_wait *wait, u64 now, u64 turn, struct so_passed *passed)
 {
+	u64 since = wait->began_ns;
+
 	if (wait->turn_ns != turn)
 		enter_turn(wait, turn, SO_WAIT_UNKNOWN, 1);
 	if (wait->from_ns && wait->from_ns <= now)
 		so_settle(wait, now, 1, passed);
+	else
+		since = 0;
 	wait->from_ns = 0;
-	return wait->period_ns;
+	if (wait->state == SO_WAIT_NEW || wait->state == SO_WAIT_PREEMPTED)
+		return since;
+	return since && wait->wake_ns >= since && wait->wake_ns <= now ? wait->wake_ns : 0;
+}
+
+/* Counts a wait for this CPU by its length. Nothing else writes its entry. */
+SO_INLINE void count_queue(struct task_struct *task, u64 ns, struct so_wait_counters *counter)
+{
+	struct so_queue_key key = {
+		.cgroup_id = task->cgroups->dfl_cgrp->kn->id,
+		.cpu = bpf_get_smp_processor_id(),
+	};
+	struct so_queue *queue = bpf_map_lookup_elem(&queues, &key);
+	u32 bucket;
+
+	if (!queue) {
+		bpf_map_update_elem(&queues, &key, &no_queue, 0);
+		queue = bpf_map_lookup_elem(&queues, &key);
+		if (!queue) {
+			counter->queues_left_out++;
+			return;
+		}
+	}
+	queue->count++;
+	queue->total_ns += ns;
+	bucket = so_queue_bucket(ns) & (SO_QUEUE_BUCKETS - 1);
+	queue->buckets[bucket]++;
 }
 
 /* Arguments: whether it is preempted, who leaves, who comes, the state of who leaves. */
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *ctx)
 {
-	u64 now = bpf_ktime_get_ns(), turn = turn_ns, period;
+	u64 now = bpf_ktime_get_ns(), turn = turn_ns, since;
 	struct task_struct *before = (struct task_struct *)ctx[1], *task = (struct task_struct *)ctx[2];
 	struct so_wait_counters *counter = counters_of_waits();
 	struct so_passed passed = {};
@@ -391,13 +432,15 @@ int on_switch(u64 *ctx)
 		if (wait) {
 			if (visiting) {
 				bpf_spin_lock(&wait->lock);
-				period = come_back(wait, now, turn, &passed);
+				since = come_back(wait, now, turn, &passed);
 				bpf_spin_unlock(&wait->lock);
 			} else {
-				period = come_back(wait, now, turn, &passed);
+				since = come_back(wait, now, turn, &passed);
 			}
+			if (since)
+				count_queue(task, now - since, counter);
 			if (passed.off_cpu | passed.run_queue)
-				end_wait(task, wait, &passed, period, counter);
+				end_wait(task, wait, &passed, counter);
 		}
 	}
 	if ((counter->switches & 63) == 0)

@@ -28,6 +28,39 @@ struct so_wait {
 	u32 random;
 };
 
+/* The bucket of a wait for a CPU in struct so_queue. */
+SO_INLINE u32 so_queue_bucket(u64 ns)
+{
+	u64 length = ns >> 10, rest;
+	u32 power = 0;
+
+	if (length < 4)
+		return length;
+	rest = length >> 2;
+	if (rest >> 32)
+		return SO_QUEUE_BUCKETS - 1;
+	if (rest >> 16) {
+		rest >>= 16;
+		power += 16;
+	}
+	if (rest >> 8) {
+		rest >>= 8;
+		power += 8;
+	}
+	if (rest >> 4) {
+		rest >>= 4;
+		power += 4;
+	}
+	if (rest >> 2) {
+		rest >>= 2;
+		power += 2;
+	}
+	if (rest >> 1)
+		power += 1;
+	power = (power + 1) * 4 + (length >> power & 3);
+	return power < SO_QUEUE_BUCKETS ? power : SO_QUEUE_BUCKETS - 1;
+}
+
 /* Points passed. */
 struct so_passed {
 	u64 off_cpu;

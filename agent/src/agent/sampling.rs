@@ -152,7 +152,7 @@ impl Sampling {
             rate_controller,
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
-            waiting: Waiting::new(wait_period_ns),
+            waiting: Waiting::new(wait_period_ns, begun.mono_ns),
             degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
@@ -324,7 +324,7 @@ impl Sampling {
             return Ok(());
         }
         self.naming_is_behind = false;
-        self.tell_sleepers()?;
+        let wait_factor = self.tell_sleepers()?;
         let ended = Moment::now();
         let now = ended.mono_ns;
         self.drain(now, (!last).then_some(now))?;
@@ -368,6 +368,8 @@ impl Sampling {
             frequency_hz: self.config.frequency_hz / self.divisor,
             period_ns: self.period_ns(),
             report,
+            run_queues: self.sensor.run_queues()?,
+            wait_factor,
         };
         let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
         let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;

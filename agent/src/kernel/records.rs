@@ -2,7 +2,7 @@
 
 use super::skeletons::lifecycle::types::{so_event, so_event_counters};
 use super::skeletons::sampler::types::{so_counters, so_sample, so_walk};
-use super::skeletons::waits::types::{so_wait_counters, so_waited};
+use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters, so_waited};
 
 use super::sample::{DeferredWalk, LEAF_FRAMES, MAX_USER_FRAMES, RawSample, WalkEnd};
 use crate::frames::{SampleKind, WaitState};
@@ -49,6 +49,8 @@ impl Record for so_sample {}
 impl Record for so_counters {}
 impl Record for so_waited {}
 impl Record for so_wait_counters {}
+impl Record for so_queue {}
+impl Record for so_queue_key {}
 impl Record for so_event {}
 impl Record for so_event_counters {}
 

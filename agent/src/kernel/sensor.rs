@@ -24,6 +24,7 @@ use super::sleepers::Sleepers;
 use super::tables::{Tables, charged_bytes, shared_bytes};
 use super::timers::{CpuTicks, Timers, Unticked};
 use super::waits::{WaitHooks, Waits};
+use crate::frames::RunQueue;
 use crate::sys::{self, monotonic_ns};
 
 /// The loaded and attached programs. Dropping it detaches them.
@@ -335,12 +336,10 @@ impl Sensor {
         }
     }
 
-    /// Ends a turn. Samples stand for so many turns from now on.
-    pub fn set_wait_turns(&mut self, turns: u32) -> Result<(), KernelError> {
-        match &mut self.waits {
-            Some((hooks, _)) => hooks.set_turns(turns),
-            None => Ok(()),
-        }
+    /// Waits for a CPU that have ended since the last call, counted.
+    pub fn run_queues(&mut self) -> Result<Vec<RunQueue>, KernelError> {
+        let hooks = self.waits.as_mut().map(|(hooks, _)| hooks);
+        hooks.map_or(Ok(Vec::new()), WaitHooks::run_queues)
     }
 
     /// No more waits are seen but by [`Self::visit_sleepers`].

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, OpenObject};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, OpenObject};
 
 use super::error::KernelError;
 use super::records::read_record;
@@ -15,8 +15,10 @@ use super::sensor::read_per_cpu;
 use super::skeletons::sampler::SamplerMaps;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::waits;
-use super::skeletons::waits::types::so_wait_counters;
+use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters};
 use super::tables::charged_bytes;
+use crate::frames::RunQueue;
+use crate::hash::FastMap;
 use crate::sys::monotonic_ns;
 
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
@@ -49,6 +51,8 @@ pub struct WaitCounters {
     pub stacks_refused: u64,
     /// How often a thread was not observed, since too many are.
     pub threads_left_out: u64,
+    /// Waits for a CPU that were not counted by their length, since too many groups and CPUs are.
+    pub queues_left_out: u64,
     /// Threads that slept since the visit before, of all visits.
     pub sleepers: u64,
     /// Samples of threads that slept on, of all visits.
@@ -64,8 +68,13 @@ pub(super) struct WaitHooks {
     skeleton: waits::WaitsSkel<'static>,
     /// When the present turn began; none between two that are observed.
     turn_ns: Option<u64>,
+    /// Waits for a CPU as they were read last, and for how many calls nothing was added.
+    queues: FastMap<(u64, u32), (so_queue, u32)>,
     fixed_map_bytes: u64,
 }
+
+/// A group without waits for so many calls is forgotten: it may have ended.
+const FORGET_QUEUES_AFTER: u32 = 24;
 
 /// True where the kernel has a function of that name for BPF programs.
 fn has_function(name: &str) -> bool {
@@ -148,6 +157,7 @@ impl WaitHooks {
             visit,
             skeleton,
             turn_ns: None,
+            queues: FastMap::default(),
             fixed_map_bytes,
         };
         hooks.begin_turn()?;
@@ -220,14 +230,6 @@ impl WaitHooks {
         self.visit()
     }
 
-    pub(super) fn set_turns(&mut self, turns: u32) -> Result<(), KernelError> {
-        self.end_turn()?;
-        if let Some(data) = self.skeleton.maps.data_data.as_deref_mut() {
-            data.turns = u64::from(turns);
-        }
-        Ok(())
-    }
-
     /// What a sample is to stand for of a thread that ran since the last visit, and of one that did not.
     pub(super) fn set_periods(&mut self, (period_ns, sleeper_period_ns): (u64, u64)) {
         if let Some(data) = self.skeleton.maps.data_data.as_deref_mut() {
@@ -246,6 +248,40 @@ impl WaitHooks {
         self.links.clear();
     }
 
+    /// Waits for a CPU that have ended since the last call, without their groups' paths.
+    pub(super) fn run_queues(&mut self) -> Result<Vec<RunQueue>, KernelError> {
+        let reading = |source| KernelError::Read {
+            what: "waits for a CPU",
+            source,
+        };
+        let map = &self.skeleton.maps.queues;
+        let mut ended = Vec::new();
+        for bytes in map.keys() {
+            let value = map.lookup(&bytes, MapFlags::ANY).map_err(reading)?;
+            let (Some(key), Some(now)) = (
+                read_record::<so_queue_key>(&bytes),
+                value.and_then(|value| read_record::<so_queue>(&value)),
+            ) else {
+                continue;
+            };
+            let place = (key.cgroup_id, key.cpu);
+            let (before, idle_calls) = self.queues.entry(place).or_insert((so_queue::default(), 0));
+            let queue = ended_between(key, before, &now);
+            if queue.count > 0 {
+                (*before, *idle_calls) = (now, 0);
+                ended.push(queue);
+                continue;
+            }
+            *idle_calls += 1;
+            if *idle_calls >= FORGET_QUEUES_AFTER {
+                self.queues.remove(&place);
+                // Gone already is as good.
+                let _ = map.delete(&bytes);
+            }
+        }
+        Ok(ended)
+    }
+
     /// Also adds to what is counted of stacks.
     pub(super) fn counters(&self, stacks: &mut super::sample::Counters) -> Result<WaitCounters, KernelError> {
         let mut sum = WaitCounters::default();
@@ -257,6 +293,7 @@ impl WaitHooks {
             sum.stacks_moved += counters.stacks_moved;
             sum.stacks_refused += counters.stacks_refused;
             sum.threads_left_out += counters.threads_left_out;
+            sum.queues_left_out += counters.queues_left_out;
             sum.sleepers += counters.sleepers;
             sum.sleepers_told += counters.sleepers_told;
             sum.bpf_ns += counters.run_ns;
@@ -275,5 +312,18 @@ impl WaitHooks {
     pub(super) fn map_bytes(&self) -> u64 {
         let threads = self.skeleton.maps.bss_data.as_deref().map_or(0, |data| data.threads);
         self.fixed_map_bytes + threads * THREAD_BYTES
+    }
+}
+
+fn ended_between(key: so_queue_key, before: &so_queue, now: &so_queue) -> RunQueue {
+    let buckets = now.buckets.iter().zip(&before.buckets).enumerate();
+    let buckets = buckets.map(|(bucket, (now, before))| (bucket as u8, now.wrapping_sub(*before)));
+    RunQueue {
+        cgroup_id: key.cgroup_id,
+        cgroup: "".into(),
+        cpu: key.cpu,
+        count: now.count.saturating_sub(before.count),
+        total_ns: now.total_ns.saturating_sub(before.total_ns),
+        buckets: buckets.filter(|(_, count)| *count > 0).collect(),
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::frames::{Frame, SampleKind, Stack, WaitClass};
+use crate::frames::{Frame, RunQueue, SampleKind, Stack, WaitClass};
 
 /// Samples of one interval with the dictionaries that they index into.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Batch {
     pub processes: Vec<Process>,
     /// What was sampled in the interval, of all kinds.
     pub samples: Vec<Sample>,
+    /// Waits for a CPU, by control group and CPU. Not shipped yet: no server takes them.
+    pub run_queues: Vec<RunQueue>,
 }
 
 impl Batch {

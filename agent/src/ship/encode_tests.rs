@@ -120,6 +120,7 @@ fn batch() -> Batch {
         stacks,
         processes,
         samples,
+        run_queues: Vec::new(),
     }
 }
 

@@ -49,8 +49,8 @@ const BOUNDS: [Bound; 11] = [
     },
     Bound {
         name: "on_switch",
-        followed: [a_fifth_more(232_927), a_fifth_more(146_160)],
-        translated: a_fifth_more(9_860),
+        followed: [a_fifth_more(232_927), a_fifth_more(153_595)],
+        translated: a_fifth_more(10_150),
     },
     Bound {
         name: "on_wakeup",

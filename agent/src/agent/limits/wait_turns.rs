@@ -5,10 +5,9 @@ use crate::random::Random;
 /// Share of the machine's CPU time that seeing threads wait may take.
 const LIMIT: f64 = 0.005;
 /// Most turns of which one is observed.
-const MAX_TURNS: u32 = 64;
+const MAX_TURNS: u32 = 16;
 
-/// One turn of so many is observed, which one is drawn: what is seen in it, times their number, is what there was, on
-/// average.
+/// One turn of so many is observed, which one is drawn, so that nothing is in step with it.
 #[derive(Debug, Clone)]
 pub(in crate::agent) struct WaitTurns {
     turns: u32,
@@ -47,7 +46,7 @@ impl WaitTurns {
     }
 
     /// After an interval in which `share` of the machine's CPU time went into seeing threads wait. True where the number
-    /// of turns is another one from now on, of which none has begun.
+    /// of turns is another one from now on: one is to begin.
     pub(in crate::agent) fn after(&mut self, share: f64) -> bool {
         let before = self.turns;
         if share > LIMIT && self.turns < MAX_TURNS {

@@ -59,7 +59,16 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         frequency_hz,
         period_ns,
         mut report,
+        mut run_queues,
+        wait_factor,
     } = finished;
+    interval.name_groups(&mut run_queues);
+    for queue in run_queues.iter_mut().filter(|_| wait_factor > 1.0) {
+        (queue.count, queue.total_ns) = (times(queue.count, wait_factor), times(queue.total_ns, wait_factor));
+        for (_, count) in &mut queue.buckets {
+            *count = times(u64::from(*count), wait_factor) as u32;
+        }
+    }
     // Each location once, and which of them each stack has, one after the other. Frames of a runtime, which have their
     // names already, are counted on from the end.
     let mut location_index: FastMap<CodeLocation, u32> = FastMap::default();
@@ -141,7 +150,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     };
     let samples = interval.samples.into_iter().map(|sample| Sample {
         kind: sample.kind,
-        value_ns: sample.value_ns,
+        value_ns: times(sample.value_ns, wait_factor),
         wait_class: matches!(sample.kind, SampleKind::OffCpu(_)).then(|| class_of(sample.stack)),
         ts_unix_ns: span.unix_ns(sample.time_ns),
         cpu: sample.cpu,
@@ -162,7 +171,13 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         stacks,
         processes,
         samples,
+        run_queues,
     }
+}
+
+/// Exact where the factor is 1.
+fn times(value: u64, factor: f64) -> u64 {
+    (value as f64 * factor).round() as u64
 }
 
 fn wait_class(stack: &Stack, frames: &[Frame]) -> WaitClass {

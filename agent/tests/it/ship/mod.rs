@@ -99,6 +99,7 @@ impl Agent {
                 ..Process::default()
             }],
             samples: (from..self.taken).map(sample).collect(),
+            run_queues: vec![],
         };
         self.submitted.extend((from..self.taken).map(|n| salt + n));
         let _ = self.shipper.submit(batch);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use stakeout_agent::agent::AgentConfig;
-use stakeout_agent::frames::{SampleKind, WaitClass, WaitState};
+use stakeout_agent::frames::{SampleKind, WaitClass, WaitState, bucket_begins_ns};
 use stakeout_agent::kernel::Waits;
 
 use crate::accounting::check_account;
@@ -33,6 +33,7 @@ struct Truth {
     wall: f64,
     running: f64,
     runnable: f64,
+    runs: f64,
 }
 
 impl Truth {
@@ -91,6 +92,7 @@ fn run(what: &str) -> (Recorded, u32, BTreeMap<String, Truth>) {
             wall: ns(1),
             running: ns(2),
             runnable: ns(3),
+            runs: ns(4) * 1e9,
         };
         (fields[0].to_owned(), truth)
     });
@@ -139,6 +141,10 @@ fn tells_its_stack() -> bool {
     symbols.contains(" bpf_task_work_schedule_resume")
 }
 
+/// The kernel's account reads the clock before it chooses a thread, its tracepoints come after that: on a CPU that was idle
+/// some 10 microseconds.
+const CHOOSING: f64 = 20e-6;
+
 /// Prints the row, and adds what is wrong with it.
 fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
     let sum = told.running + told.asleep + told.runnable;
@@ -165,10 +171,26 @@ fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
         }
     };
     check(is_near(told.asleep, truth.asleep(), 0.03), "asleep");
-    check(is_near(told.runnable, truth.runnable, 0.03), "runnable");
+    let latest = truth.runnable + CHOOSING * truth.runs;
+    let is_between = told.runnable > truth.runnable && told.runnable < latest;
+    check(
+        is_between || is_near(told.runnable, truth.runnable, 0.03) || is_near(told.runnable, latest, 0.03),
+        "runnable",
+    );
     check((sum - truth.wall).abs() < 0.01 * truth.wall + 0.02, "all");
     // Elsewhere those are whole that wait at the same place again, which no thread does that is preempted.
     check(whole || !tells_its_stack(), "stacks");
+}
+
+/// How many waits for a CPU took so many seconds, and how many there were, in all groups.
+fn waits_of(recorded: &Recorded, seconds: std::ops::Range<f64>) -> (u32, u64) {
+    let queues = || recorded.batches.iter().flat_map(|batch| &batch.run_queues);
+    let buckets = queues().flat_map(|queue| &queue.buckets);
+    let of_length = buckets.filter(|(bucket, _)| seconds.contains(&(bucket_begins_ns(*bucket) as f64 / 1e9)));
+    (
+        of_length.map(|(_, count)| count).sum(),
+        queues().map(|queue| queue.count).sum(),
+    )
 }
 
 #[test]
@@ -236,6 +258,14 @@ fn threads_that_share_cpus_wait_for_them() {
     for (name, function) in [("victim", "be_preempted"), ("preferred", "preempt")] {
         let (told, truth) = (told(&seen, name, function), truths[name]);
         judge(name, &told, truth, &mut wrong);
+        if name == "victim" {
+            let (waits, all) = waits_of(&recorded, 0.008..0.0121);
+            println!("{waits} of {all} waits for a CPU took about 10 ms");
+            // A burst of the preferred one each; others of the same group rarely wait as long.
+            if !(0.45 / 0.01..0.55 / 0.01).contains(&(f64::from(waits) / SECONDS)) {
+                wrong.push(format!("victim: {waits} waits of 10 ms"));
+            }
+        }
         if name == "victim" && !is_near(told.preempted, truth.runnable, 0.03) {
             wrong.push(format!("victim: preempted for {:.3} s", told.preempted));
         }

@@ -1,5 +1,5 @@
 // Threads that wait at known places, each for one thing. Each says at its end what the kernel accounts of it: wall time,
-// time on a CPU, time runnable without one, in nanoseconds; the rest of the wall time it slept.
+// time on a CPU, time runnable without one, in nanoseconds, how often it got one; the rest of the wall time it slept.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -33,14 +33,14 @@ static long long now_ns(void)
 	return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-static void account(long long *run, long long *delay)
+static void account(long long *run, long long *delay, long long *runs)
 {
 	char path[64];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
 	file = fopen(path, "r");
-	if (!file || fscanf(file, "%lld %lld", run, delay) != 2)
+	if (!file || fscanf(file, "%lld %lld %lld", run, delay, runs) != 3)
 		exit(2);
 	fclose(file);
 }
@@ -61,17 +61,17 @@ struct work {
 static void *thread(void *argument)
 {
 	struct work *work = argument;
-	long long begin, end, run, delay, run_now, delay_now;
+	long long begin, end, run, delay, runs, run_now, delay_now, runs_now;
 
 	prctl(PR_SET_NAME, work->name);
 	pthread_barrier_wait(&barrier);
 	begin = now_ns();
-	account(&run, &delay);
+	account(&run, &delay, &runs);
 	work->work(work->argument);
-	account(&run_now, &delay_now);
+	account(&run_now, &delay_now, &runs_now);
 	end = now_ns();
 	pthread_mutex_lock(&output);
-	printf("%s %lld %lld %lld\n", work->name, end - begin, run_now - run, delay_now - delay);
+	printf("%s %lld %lld %lld %lld\n", work->name, end - begin, run_now - run, delay_now - delay, runs_now - runs);
 	pthread_mutex_unlock(&output);
 	return NULL;
 }
