@@ -46,6 +46,22 @@ SO_INLINE int in_user_mode(struct bpf_perf_event_data *ctx)
 #endif
 }
 
+/*
+ * Puts whom the sample is of into the scratch. Says whether it is a thread of the kernel (1), and whether it has user
+ * memory (2). A function of its own, for the same reason as walk_stack.
+ */
+APART int identify(u32 tgid)
+{
+	u32 cpu = bpf_get_smp_processor_id(), flags;
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	struct mm_struct *mm;
+
+	if (!record)
+		return 0;
+	mm = set_task(&record->header, (struct task_struct *)bpf_get_current_task(), tgid, &flags);
+	return (flags & PF_KTHREAD ? 1 : 0) | (mm ? 2 : 0);
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -54,10 +70,9 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct so_scratch *record;
 	struct so_walk *walk;
 	struct task_struct *task;
-	struct mm_struct *mm;
 	u64 pid_tgid = bpf_get_current_pid_tgid();
-	u32 zero = 0, cpu = bpf_get_smp_processor_id(), kernel_frames = 0, walk_end = SO_WALK_NONE, flags = 0;
-	u32 task_flags, tgid = pid_tgid >> 32;
+	u32 zero = 0, cpu = bpf_get_smp_processor_id(), kernel_frames = 0, flags = 0;
+	u32 identity, tgid = pid_tgid >> 32;
 	u64 size;
 	long bytes;
 
@@ -75,13 +90,14 @@ int sample(struct bpf_perf_event_data *ctx)
 	counter->taken++;
 
 	record->header.time_ns = begin;
-	mm = set_task(&record->header, task, tgid, &task_flags);
+	identity = identify(tgid);
 	record->header.cgroup_id = bpf_get_current_cgroup_id();
 	record->header.tgid = tgid;
 	record->header.tid = (u32)pid_tgid;
 	record->header.cpu = cpu;
 	record->header.unused = 0;
 	record->header.user_frames = 0;
+	record->header.walk_end = SO_WALK_NONE;
 	record->header.stack_bytes = 0;
 	bpf_get_current_comm(record->header.comm, sizeof(record->header.comm));
 
@@ -98,9 +114,9 @@ int sample(struct bpf_perf_event_data *ctx)
 	}
 	size = sizeof(record->header) + (u64)kernel_frames * sizeof(u64);
 
-	if (task_flags & PF_KTHREAD || (u32)pid_tgid == 0) {
+	if (identity & 1 || (u32)pid_tgid == 0) {
 		flags |= SO_SAMPLE_KERNEL_THREAD;
-	} else if (mm) {
+	} else if (identity & 2) {
 		walk = &record->walk;
 		if (flags & SO_SAMPLE_IN_USER) {
 #define INTERRUPTED(field) ctx->field
@@ -111,12 +127,12 @@ int sample(struct bpf_perf_event_data *ctx)
 			/* Else both ways share their last loads, and the verifier wants each load to be of one kind of memory. */
 			asm volatile("" ::: "memory");
 		}
-		walk_end = walk_user_stack(record, kernel_frames);
-		size += end_user_stack(record, counter, kernel_frames, &walk_end);
+		record->header.kernel_frames = kernel_frames;
+		record->header.walk_end = walk_stack(0);
+		size += (u32)end_stack(0);
 	}
 
 	record->header.kernel_frames = kernel_frames;
-	record->header.walk_end = walk_end;
 	record->header.flags = flags;
 	if (size > sizeof(record->header) + sizeof(record->words))
 		size = sizeof(record->header) + sizeof(record->words);

@@ -453,13 +453,20 @@ SO_INLINE struct so_process *find_process(struct so_scratch *record)
 
 /*
  * Walks the user stack of the running thread, whose first frame's registers are set, and puts its frames behind those of
- * the kernel. Says how it ended.
+ * the kernel. Says how it ended. A function of its own: with the walk's, a program's stack has room for little else
+ * ("combined stack size of 4 calls is 528. Too large", on 6.12).
  */
-SO_INLINE u32 walk_user_stack(struct so_scratch *record, u32 kernel_frames)
+APART int walk_stack(u32 unused)
 {
-	struct so_walk *walk = &record->walk;
+	u32 cpu = bpf_get_smp_processor_id(), kernel_frames;
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
 	struct so_process *process;
+	struct so_walk *walk;
 
+	if (!record)
+		return SO_WALK_NONE;
+	kernel_frames = record->header.kernel_frames & (SO_RECORD_FRAMES / 2 - 1);
+	walk = &record->walk;
 	begin_walk(walk);
 	process = find_process(record);
 	if (process) {
@@ -480,18 +487,25 @@ SO_INLINE u32 walk_user_stack(struct so_scratch *record, u32 kernel_frames)
 }
 
 /* After the walk: adds a copy of the stack where that is wanted. Gives the bytes that all user frames take. */
-SO_INLINE u64 end_user_stack(struct so_scratch *record, struct so_counters *counter, u32 kernel_frames, u32 *walk_end)
+APART int end_stack(u32 unused)
 {
-	u64 size = kept_frames(record) * sizeof(u64);
+	u32 cpu = bpf_get_smp_processor_id(), zero = 0, size;
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	struct so_counters *counter = bpf_map_lookup_elem(&counters, &zero);
 
+	if (!record || !counter)
+		return 0;
+	size = kept_frames(record) * sizeof(u64);
 	counter->frames += record->header.user_frames;
-	if (*walk_end == SO_WALK_NO_TABLE) {
+	if (record->header.walk_end == SO_WALK_NO_TABLE) {
 		if (may_copy(record, record->header.time_ns)) {
-			record->header.stack_bytes = copy_stack(record, kernel_frames + kept_frames(record));
+			u32 frames = (record->header.kernel_frames & (SO_RECORD_FRAMES / 2 - 1)) + kept_frames(record);
+
+			record->header.stack_bytes = copy_stack(record, frames);
 			size += sizeof(struct so_walk) + record->header.stack_bytes;
 			counter->stacks_copied++;
 		} else {
-			*walk_end = SO_WALK_BROKEN;
+			record->header.walk_end = SO_WALK_BROKEN;
 			counter->stacks_not_copied++;
 		}
 	}

@@ -215,39 +215,29 @@ APART int enter_wait(u32 number)
 	return task->mm && walk->pc == ended->pc && walk->sp == ended->sp;
 }
 
-/* Walks the stack. A function of its own, since the BPF stack has room for no more than what a walk takes. */
-APART int walk_wait(u32 unused)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-
-	return record ? walk_user_stack(record, record->header.kernel_frames & (SO_RECORD_FRAMES / 2 - 1)) : SO_WALK_NONE;
-}
-
 /* Hands the wait over, with what was walked. */
 APART int put_wait(u32 number, u32 is_still, u32 walk_end)
 {
-	u32 cpu = bpf_get_smp_processor_id(), zero = 0, frames;
+	u32 cpu = bpf_get_smp_processor_id(), frames;
 	struct so_wait_counters *counter = counters_of_waits();
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
 	struct so_pending *ended = bpf_map_lookup_elem(&pending, &number);
-	struct so_counters *of_stacks = bpf_map_lookup_elem(&counters, &zero);
 	u64 size;
 
-	if (!counter || !record || !ended || !of_stacks)
+	if (!counter || !record || !ended)
 		return 0;
 	frames = record->header.kernel_frames & (SO_RECORD_FRAMES / 2 - 1);
 	size = sizeof(record->wait) + sizeof(record->header) + (u64)frames * sizeof(u64);
 	if (is_still) {
-		size += end_user_stack(record, of_stacks, frames, &walk_end);
+		record->header.walk_end = walk_end;
+		size += (u32)end_stack(0);
 	} else {
 		counter->stacks_moved++;
-		walk_end = SO_WALK_BROKEN;
+		record->header.walk_end = SO_WALK_BROKEN;
 		record->words[frames] = ended->pc;
 		record->header.user_frames = 1;
 		size += sizeof(u64);
 	}
-	record->header.walk_end = walk_end;
 	ended->owner = 0;
 	if (size > sizeof(record->wait) + sizeof(record->header) + sizeof(record->words))
 		size = sizeof(record->wait) + sizeof(record->header) + sizeof(record->words);
@@ -261,7 +251,7 @@ APART int put_wait(u32 number, u32 is_still, u32 walk_end)
  */
 SO_INLINE void finish_wait(u32 number)
 {
-	u32 is_still = enter_wait(number), walk_end = is_still ? walk_wait(0) : SO_WALK_BROKEN;
+	u32 is_still = enter_wait(number), walk_end = is_still ? walk_stack(0) : SO_WALK_BROKEN;
 
 	put_wait(number, is_still, walk_end);
 }

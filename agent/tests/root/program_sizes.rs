@@ -49,7 +49,7 @@ const BOUNDS: [Bound; 11] = [
     },
     Bound {
         name: "on_switch",
-        followed: [a_fifth_more(232_927), a_fifth_more(153_595)],
+        followed: [a_fifth_more(232_927), a_fifth_more(147_842)],
         translated: a_fifth_more(10_150),
     },
     Bound {
@@ -64,7 +64,7 @@ const BOUNDS: [Bound; 11] = [
     },
     Bound {
         name: "on_end",
-        followed: [a_fifth_more(232_927), a_fifth_more(143_106)],
+        followed: [a_fifth_more(232_927), a_fifth_more(138_006)],
         translated: a_fifth_more(9_097),
     },
     Bound {
@@ -78,13 +78,20 @@ const fn a_fifth_more(figure: u32) -> u32 {
     figure + figure / 5
 }
 
-/// Kernels since 6.12 leave out more states that they have seen alike.
-fn is_new_kernel() -> bool {
+/// The running kernel's first two numbers.
+fn kernel_version() -> (u32, u32) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
-    let version = (numbers.next().unwrap(), numbers.next().unwrap());
-    version >= (6, 12)
+    (numbers.next().unwrap(), numbers.next().unwrap())
 }
+
+/// Kernels since 6.12 leave out more states that they have seen alike.
+fn is_new_kernel() -> bool {
+    kernel_version() >= (6, 12)
+}
+
+/// Those that see waits take Linux 5.18.
+const OF_WAITS: [&str; 5] = ["on_switch", "on_wakeup", "on_new", "on_end", "visit"];
 
 fn shortfall(program: &LoadedProgram, bound: &Bound) -> Option<String> {
     let followed_bound = bound.followed[usize::from(is_new_kernel())];
@@ -118,8 +125,11 @@ fn bpf_programs_stay_within_their_bounds() {
         println!("{name}: the verifier follows {followed} instructions; translated {translated}");
     }
     let names: Vec<&str> = programs.iter().map(|program| &*program.name).collect();
+    let expected = BOUNDS.iter().map(|bound| bound.name);
+    let expected = expected.filter(|name| kernel_version() >= (5, 18) || !OF_WAITS.contains(name));
+    let expected: Vec<&str> = expected.collect();
     assert!(
-        names.len() == BOUNDS.len() && BOUNDS.iter().all(|bound| names.contains(&bound.name)),
+        names.len() == expected.len() && expected.iter().all(|name| names.contains(name)),
         "every program has its bound, and is loaded once: {names:?}"
     );
     if !cfg!(target_arch = "x86_64") {

@@ -272,3 +272,39 @@ fn threads_that_share_cpus_wait_for_them() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn where_switches_are_too_many_a_part_of_the_time_is_observed() {
+    if !possible() {
+        return;
+    }
+    let (recorded, tgid, truths) = run("switching");
+    let seen = recorded.all_of_tgid(tgid);
+    let last = &recorded.batches[recorded.batches.len() - 1].report;
+    let waits = recorded.totals.kernel.waits;
+    println!(
+        "{:.0} switches a second, {:.4} s of BPF; {:?}",
+        waits.switches as f64 / SECONDS,
+        waits.bpf_ns as f64 / 1e9,
+        last.limits
+    );
+    assert!(
+        last.limits.contains_key("wait_turns_lengthened"),
+        "all of the time was observed"
+    );
+    for (name, truth) in truths {
+        let told = told(
+            &seen,
+            &name,
+            if name == "ask" { "ask_at_once" } else { "answer_by_pipe" },
+        );
+        let (waited, expected) = (told.asleep + told.runnable, truth.wall - truth.running);
+        println!(
+            "{name}: waited {waited:.3} of {expected:.3} s; {} of {} samples whole",
+            told.whole, told.samples
+        );
+        // A sample of an observed turn stands for several.
+        assert!((waited - expected).abs() < 0.1 * expected, "{name}");
+        assert!(f64::from(told.whole) > 0.95 * f64::from(told.samples), "{name}");
+    }
+}

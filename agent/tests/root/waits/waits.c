@@ -236,6 +236,26 @@ APART void preempt(long us)
 	}
 }
 
+/* As many switches as there may be. */
+APART void answer_at_once(long unused)
+{
+	pin(0);
+	answer_by_pipe(unused);
+}
+
+APART void ask_at_once(long unused)
+{
+	char byte = 0;
+
+	(void)unused;
+	pin(0);
+	while (goes_on())
+		for (int i = 0; i < 100; i++)
+			if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
+				exit(7);
+	close(there[1]);
+}
+
 static struct work waiters[] = {
 	{ "lock-1ms", wait_for_the_lock, 0 },	  { "lock-10ms", wait_for_the_lock, 1 },
 	{ "lock-1s", wait_for_the_lock, 2 },	  { "timer-1ms", hold_the_lock, 0 },
@@ -247,6 +267,10 @@ static struct work waiters[] = {
 static struct work burners[] = {
 	{ "burn-1", burn, 0 }, { "burn-2", burn, 0 }, { "burn-3", burn, 0 }, { "burn-4", burn, 0 },
 	{ "burn-5", burn, 0 }, { "burn-6", burn, 0 }, { "burn-7", burn, 0 }, { "burn-8", burn, 0 },
+};
+static struct work switching[] = {
+	{ "answer", answer_at_once, 0 },
+	{ "ask", ask_at_once, 0 },
 };
 static struct work preempted[] = {
 	{ "victim", be_preempted, 0 },
@@ -278,6 +302,10 @@ int main(int argc, char **argv)
 		run(burners, 8);
 	} else if (!strcmp(argv[1], "preempted")) {
 		run(preempted, 2);
+	} else if (!strcmp(argv[1], "switching")) {
+		if (pipe(there) || pipe(back))
+			return 1;
+		run(switching, 2);
 	} else {
 		listener = socket(AF_INET, SOCK_STREAM, 0);
 		if (bind(listener, (struct sockaddr *)&address, length) || listen(listener, 1) ||
