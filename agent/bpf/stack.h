@@ -62,11 +62,13 @@ int look_user(u64 pc);
 int try_user(u64 at, u64 word);
 int scan_user(u64 address);
 int runtime_user(u32 unused);
+int rule_user(u64 rule);
 int python_seek_user(u32 unused);
 int ruby_seek_user(u32 unused);
 int v8_share_user(u64 function);
 int v8_state_user(u64 top);
 #define so_runtime_step(walk) runtime_user(0)
+#define so_step_by(walk, rule) rule_user(rule)
 #define so_python_seek(walk, py, words) python_seek_user(0)
 #define so_ruby_seek(walk, ruby, words) ruby_seek_user(0)
 #define so_v8_share(walk, v8, words, function) v8_share_user(function)
