@@ -87,8 +87,8 @@ impl Sampling {
 
     fn begin_turn(&mut self) -> Result<(), AgentError> {
         let is_observed = self.waiting.turns.begin(&mut self.random);
-        self.sensor.observe_waits(is_observed)?;
-        self.waiting.observed.turn(is_observed, monotonic_ns());
+        let now_ns = self.sensor.observe_waits(is_observed)?;
+        self.waiting.observed.turn(is_observed, now_ns);
         Ok(())
     }
 

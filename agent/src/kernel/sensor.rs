@@ -327,12 +327,12 @@ impl Sensor {
         hooks.visit_between()
     }
 
-    /// Begins or ends a turn in which waits are observed, where that is not so already.
-    pub fn observe_waits(&mut self, is_observed: bool) -> Result<(), KernelError> {
+    /// Begins or ends a turn in which waits are observed, where that is not so already. Gives the moment of that.
+    pub fn observe_waits(&mut self, is_observed: bool) -> Result<u64, KernelError> {
         match &mut self.waits {
             Some((hooks, _)) if is_observed => hooks.begin_turn(),
             Some((hooks, _)) => hooks.end_turn(),
-            None => Ok(()),
+            None => Ok(monotonic_ns()),
         }
     }
 

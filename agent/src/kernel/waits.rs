@@ -192,12 +192,12 @@ impl WaitHooks {
         }
     }
 
-    /// From now on waits are observed. Threads that wait already are found.
-    pub(super) fn begin_turn(&mut self) -> Result<(), KernelError> {
-        if self.turn_ns.is_some() {
-            return Ok(());
-        }
+    /// From now on waits are observed, and now is when. Threads that wait already are found.
+    pub(super) fn begin_turn(&mut self) -> Result<u64, KernelError> {
         let now_ns = monotonic_ns();
+        if self.turn_ns.is_some() {
+            return Ok(now_ns);
+        }
         self.turn_ns = Some(now_ns);
         if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
             (data.visit_turn_ns, data.visit_until_ns, data.visited_ns) = (now_ns, 0, 0);
@@ -205,7 +205,7 @@ impl WaitHooks {
         }
         self.visit()?;
         self.set_visited(monotonic_ns());
-        Ok(())
+        Ok(now_ns)
     }
 
     /// Between the begin and the end of a turn: tells of who sleeps on.
@@ -218,16 +218,18 @@ impl WaitHooks {
         Ok(())
     }
 
-    /// Tells of who waits, up to now; what is waited from now on is not seen.
-    pub(super) fn end_turn(&mut self) -> Result<(), KernelError> {
+    /// Tells of who waits, up to now, which is returned; what is waited from now on is not seen.
+    pub(super) fn end_turn(&mut self) -> Result<u64, KernelError> {
+        let now_ns = monotonic_ns();
         if self.turn_ns.take().is_none() {
-            return Ok(());
+            return Ok(now_ns);
         }
         if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
             data.turn_ns = 0;
-            data.visit_until_ns = monotonic_ns();
+            data.visit_until_ns = now_ns;
         }
-        self.visit()
+        self.visit()?;
+        Ok(now_ns)
     }
 
     /// What a sample is to stand for of a thread that ran since the last visit, and of one that did not.
