@@ -91,7 +91,7 @@ enum so_walk_end {
 	SO_WALK_BROKEN = 3,
 	/* The tables of the last frame's code are not there yet. so_resume and a copy of the stack follow the frames. */
 	SO_WALK_NO_TABLE = 4,
-	/* The thread sleeps: a struct so_walk that stands at the first frame follows, and user space reads the stack itself. */
+	/* The thread sleeps: a struct so_walk at the first frame follows, and user space reads the stack itself. */
 	SO_WALK_ASLEEP = 5,
 };
 
@@ -352,8 +352,8 @@ enum so_wait_state {
 };
 
 /*
- * Stands before a struct so_sample that tells of a wait. Both times are multiples of the thread's period, those that its
- * clock passed before and after it was woken; one of them is not 0.
+ * Stands before a struct so_sample that tells of a wait. Both times are points that the thread's clock passed before and
+ * after it was woken, times its period; one of them is not 0.
  */
 struct so_waited {
 	u64 off_cpu_ns;

@@ -325,11 +325,16 @@ static __attribute__((noinline)) void end_wait(struct task_struct *task, struct 
 #endif
 	ended->sp = BPF_CORE_READ(registers, sp);
 	wait->pending = number + 1;
-	if (bpf_ksym_exists(bpf_task_work_schedule_resume_impl)) {
-		/* Where that fails, the next switch is a chance. */
-		if (bpf_task_work_schedule_resume_impl(task, &ended->work, &pending, on_way_back, NULL))
-			counter->stacks_refused++;
-	}
+}
+
+/* Has the thread tell its own stack before it is in user mode again. Where that fails, the next switch is a chance. */
+SO_INLINE void ask_thread(struct task_struct *task, struct so_wait *wait, struct so_wait_counters *counter)
+{
+	u32 number = wait->pending - 1;
+	struct so_pending *ended = bpf_map_lookup_elem(&pending, &number);
+
+	if (ended && bpf_task_work_schedule_resume_impl(task, &ended->work, &pending, on_way_back, NULL))
+		counter->stacks_refused++;
 }
 
 /* The thread leaves its CPU. */
@@ -403,8 +408,7 @@ SO_INLINE void count_queue(struct task_struct *task, u64 ns, struct so_wait_coun
 }
 
 /* Arguments: whether it is preempted, who leaves, who comes, the state of who leaves. */
-SEC("tp_btf/sched_switch")
-int on_switch(u64 *ctx)
+SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 {
 	u64 now = bpf_ktime_get_ns(), turn = turn_ns, since;
 	struct task_struct *before = (struct task_struct *)ctx[1], *task = (struct task_struct *)ctx[2];
@@ -431,11 +435,29 @@ int on_switch(u64 *ctx)
 				count_queue(task, now - since, counter);
 			if (passed.off_cpu | passed.run_queue)
 				end_wait(task, wait, &passed, counter);
+			if (can_ask && wait->pending)
+				ask_thread(task, wait, counter);
 		}
 	}
 	if ((counter->switches & 63) == 0)
 		counter->run_ns += 64 * (bpf_ktime_get_ns() - now);
 	return 0;
+}
+
+/*
+ * One of these two is loaded, by whether the kernel can have a thread tell its stack. The verifier of older ones adds the
+ * BPF stack of what is never run.
+ */
+SEC("tp_btf/sched_switch")
+int on_switch(u64 *ctx)
+{
+	return switch_threads(ctx, 1);
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch_old(u64 *ctx)
+{
+	return switch_threads(ctx, 0);
 }
 
 /* Argument: who is woken. It stands in the queue of its CPU from now on, wherever it was woken from. */

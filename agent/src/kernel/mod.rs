@@ -20,11 +20,8 @@ mod records;
 mod sample;
 mod sensor;
 mod skeletons;
-mod sleepers;
 mod tables;
 mod timers;
-#[cfg(test)]
-mod wait_clock;
 mod waits;
 
 pub use error::KernelError;

@@ -20,10 +20,9 @@ use super::sample::{Counters, RawSample};
 use super::skeletons::lifecycle::types::so_event_counters;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::{lifecycle, sampler};
-use super::sleepers::Sleepers;
 use super::tables::{Tables, charged_bytes, shared_bytes};
 use super::timers::{CpuTicks, Timers, Unticked};
-use super::waits::{WaitHooks, Waits};
+use super::waits::{Sleepers, WaitHooks, Waits};
 use crate::frames::RunQueue;
 use crate::sys::{self, monotonic_ns};
 

@@ -1,7 +1,12 @@
 //! The programs that see threads wait, loaded beside the sampler, whose tables they share.
 //!
 //! In: the periods of the threads' clocks. Out: records in a ring of their own, and counters. Where the kernel lacks what
-//! they need, there are none.
+//! they need, there are none. `sleepers` completes the records of threads that sleep on, `clock` tests what both sides
+//! count by.
+
+#[cfg(test)]
+mod clock;
+mod sleepers;
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -23,6 +28,8 @@ use crate::sys::monotonic_ns;
 
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
 const THREAD_BYTES: u64 = 192;
+
+pub(super) use sleepers::Sleepers;
 
 /// Whether threads are seen to wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -76,6 +83,9 @@ pub(super) struct WaitHooks {
 /// A group without waits for so many calls is forgotten: it may have ended.
 const FORGET_QUEUES_AFTER: u32 = 24;
 
+/// By which a thread tells its own stack.
+const TASK_WORK: &str = "bpf_task_work_schedule_resume_impl";
+
 /// True where the kernel has a function of that name for BPF programs.
 fn has_function(name: &str) -> bool {
     let types = libbpf_rs::btf::Btf::from_vmlinux();
@@ -94,7 +104,7 @@ impl WaitHooks {
         let is_wanted = match how {
             Waits::On => true,
             Waits::Off => false,
-            Waits::Auto => has_function("bpf_task_work_schedule_resume_impl"),
+            Waits::Auto => has_function(TASK_WORK),
         };
         if !is_wanted {
             return None;
@@ -123,6 +133,9 @@ impl WaitHooks {
         open.maps.processes.reuse_fd(maps.processes.as_fd()).map_err(loading)?;
         open.maps.runtimes.reuse_fd(maps.runtimes.as_fd()).map_err(loading)?;
         open.maps.cache.reuse_fd(maps.cache.as_fd()).map_err(loading)?;
+        let can_ask = has_function(TASK_WORK);
+        open.progs.on_switch.set_autoload(can_ask);
+        open.progs.on_switch_old.set_autoload(!can_ask);
         if let Some(data) = open.maps.rodata_data.as_deref_mut() {
             data.proc_namespace = super::events::proc_namespace().unwrap_or(0);
         }
@@ -149,7 +162,11 @@ impl WaitHooks {
             attach(&skeleton.progs.on_end, "sched_process_exit")?,
             attach(&skeleton.progs.on_new, "sched_wakeup_new")?,
             attach(&skeleton.progs.on_wakeup, "sched_wakeup")?,
-            attach(&skeleton.progs.on_switch, "sched_switch")?,
+            if can_ask {
+                attach(&skeleton.progs.on_switch, "sched_switch")?
+            } else {
+                attach(&skeleton.progs.on_switch_old, "sched_switch")?
+            },
         ];
         let visit = attach(&skeleton.progs.visit, "iter/task")?;
         let mut hooks = Self {

@@ -4,11 +4,11 @@
 //! with their user stacks. The stack stays what it is for as long as the wait goes on: what was whole once is told again
 //! at later visits.
 
-use super::records::{Asleep, Drained, WALK_NO_TABLE, kinds_of};
-use super::sample::{LEAF_FRAMES, MAX_USER_FRAMES, WalkStop};
-use super::tables::{RED_ZONE_BYTES, StackCopy, Tables, leave_out_middle};
 use crate::frames::ProgramKey;
 use crate::hash::FastMap;
+use crate::kernel::records::{Asleep, Drained, WALK_NO_TABLE, kinds_of};
+use crate::kernel::sample::{LEAF_FRAMES, MAX_USER_FRAMES, WalkStop};
+use crate::kernel::tables::{RED_ZONE_BYTES, StackCopy, Tables, leave_out_middle};
 use crate::sys::{self, clock_ticks_per_second, page_bytes};
 
 /// Waits whose stacks are remembered, in each of two generations.

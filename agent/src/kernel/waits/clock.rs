@@ -1,6 +1,6 @@
 //! Tests of the clock by which waits become samples (bpf/waits.h), with waits that are made up.
 
-use super::skeletons::waits::types::{so_passed, so_wait};
+use crate::kernel::skeletons::waits::types::{so_passed, so_wait};
 use crate::random::Random;
 
 unsafe extern "C" {
