@@ -5,7 +5,7 @@ use crate::random::Random;
 /// Share of the machine's CPU time that seeing threads wait may take.
 const LIMIT: f64 = 0.005;
 /// Most turns of which one is observed.
-const MAX_TURNS: u32 = 16;
+const MAX_TURNS: u32 = 8;
 
 /// One turn of so many is observed, which one is drawn, so that nothing is in step with it.
 #[derive(Debug, Clone)]

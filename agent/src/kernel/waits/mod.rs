@@ -29,7 +29,7 @@ use crate::sys::monotonic_ns;
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
 const THREAD_BYTES: u64 = 192;
 
-pub(super) use sleepers::Sleepers;
+pub(in crate::kernel) use sleepers::Sleepers;
 
 /// Whether threads are seen to wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]

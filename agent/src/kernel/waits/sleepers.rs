@@ -25,16 +25,16 @@ type Wait = (u32, u64);
 
 /// Whole user stacks by their waits.
 #[derive(Debug, Default)]
-pub(super) struct Sleepers {
+pub(in crate::kernel) struct Sleepers {
     young: FastMap<Wait, Box<[u64]>>,
     old: FastMap<Wait, Box<[u64]>>,
     /// Threads that had gone on when their stack was to be read, or that are not seen in /proc; cumulative.
-    pub(super) moved: u64,
+    pub(in crate::kernel) moved: u64,
 }
 
 impl Sleepers {
     /// Completes the samples of a visit.
-    pub(super) fn complete(&mut self, drained: &mut Drained, tables: &mut Tables) {
+    pub(in crate::kernel) fn complete(&mut self, drained: &mut Drained, tables: &mut Tables) {
         for asleep in std::mem::take(&mut drained.asleep) {
             self.complete_one(asleep, drained, tables);
         }

@@ -68,14 +68,14 @@ fn file() -> tempfile::NamedTempFile {
 }
 
 /// Runs the program beside an agent; gives what each of its threads says of itself, by its name.
-fn run(what: &str) -> (Recorded, u32, BTreeMap<String, Truth>) {
+fn run(what: &str, config: AgentConfig) -> (Recorded, u32, BTreeMap<String, Truth>) {
     let file = file();
     let program = Program::compile_with(
         &["-O1", "-g", "-fomit-frame-pointer", "-pthread"],
         "waits/waits.c",
         "waits-by-construction",
     );
-    let recording = Recording::start(config());
+    let recording = Recording::start(config);
     let mut child = Command::new(&program.path)
         .args([what, &SECONDS.to_string(), &file.path().to_string_lossy()])
         .stdout(Stdio::piped())
@@ -198,7 +198,7 @@ fn waits_are_told_by_their_time_class_and_state() {
     if !possible() {
         return;
     }
-    let (recorded, tgid, truths) = run("waiters");
+    let (recorded, tgid, truths) = run("waiters", config());
     let seen = recorded.all_of_tgid(tgid);
     let rows = [
         ("lock-1ms", WaitClass::Lock, "wait_for_the_lock"),
@@ -246,14 +246,14 @@ fn threads_that_share_cpus_wait_for_them() {
         return;
     }
     let mut wrong = Vec::new();
-    let (recorded, tgid, truths) = run("burners");
+    let (recorded, tgid, truths) = run("burners", config());
     let seen = recorded.all_of_tgid(tgid);
     for (name, truth) in &truths {
         judge(name, &told(&seen, name, "burn"), *truth, &mut wrong);
     }
     drop(seen);
     drop(recorded);
-    let (recorded, tgid, truths) = run("preempted");
+    let (recorded, tgid, truths) = run("preempted", config());
     let seen = recorded.all_of_tgid(tgid);
     for (name, function) in [("victim", "be_preempted"), ("preferred", "preempt")] {
         let (told, truth) = (told(&seen, name, function), truths[name]);
@@ -278,7 +278,12 @@ fn where_switches_are_too_many_a_part_of_the_time_is_observed() {
     if !possible() {
         return;
     }
-    let (recorded, tgid, truths) = run("switching");
+    // With all turns of a round in an interval: what comes after the last that is observed is not told.
+    let long = AgentConfig {
+        interval: Duration::from_secs(5),
+        ..config()
+    };
+    let (recorded, tgid, truths) = run("switching", long);
     let seen = recorded.all_of_tgid(tgid);
     let last = &recorded.batches[recorded.batches.len() - 1].report;
     let waits = recorded.totals.kernel.waits;
