@@ -1,5 +1,8 @@
-//! The records of both ring buffers.
+//! The records of the ring buffers, and of maps.
 
+use libbpf_rs::{MapCore, MapFlags};
+
+use super::error::KernelError;
 use super::skeletons::lifecycle::types::{so_event, so_event_counters};
 use super::skeletons::sampler::types::{so_counters, so_sample, so_walk};
 use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters, so_waited};
@@ -60,6 +63,14 @@ pub(super) fn read_record<T: Record>(bytes: &[u8]) -> Option<T> {
     }
     // SAFETY: the length was checked, the read is unaligned, and every bit pattern is a value of a `Record`.
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// The one value of a map, of each CPU by its number.
+pub(super) fn read_per_cpu(map: &dyn MapCore, what: &'static str) -> Result<Vec<Vec<u8>>, KernelError> {
+    let values = map
+        .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| KernelError::Read { what, source })?;
+    Ok(values.unwrap_or_default())
 }
 
 /// User frames that are in a record.

@@ -1,7 +1,6 @@
 //! What the kernel side tells of a sample, and of all of them.
 
 use super::skeletons::sampler::types::so_walk;
-use super::waits::WaitCounters;
 use crate::frames::{ProgramKey, SampleKind};
 
 /// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
@@ -162,6 +161,31 @@ impl RawSample<'_> {
             exec_id: self.exec_id,
         }
     }
+}
+
+/// The same of waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WaitCounters {
+    /// Switches of CPUs from one thread to another.
+    pub switches: u64,
+    /// Samples, with those that were lost after that.
+    pub taken: u64,
+    /// Samples that found their ring buffer full.
+    pub lost_ring_full: u64,
+    /// Samples that have no more of their user stack than the first frame, since the thread had gone on.
+    pub stacks_moved: u64,
+    /// Waits whose thread could not be asked for its stack on its way back.
+    pub stacks_refused: u64,
+    /// How often a thread was not observed, since too many are.
+    pub threads_left_out: u64,
+    /// Waits for a CPU that were not counted by their length, since too many groups and CPUs are.
+    pub queues_left_out: u64,
+    /// Threads that slept since the visit before, of all visits.
+    pub sleepers: u64,
+    /// Samples of threads that slept on, of all visits.
+    pub sleepers_told: u64,
+    /// CPU time of the BPF programs.
+    pub bpf_ns: u64,
 }
 
 /// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.

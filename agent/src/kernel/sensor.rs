@@ -8,14 +8,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::error::KernelError;
 use super::events::{self, Event, parse_event};
 use super::mappings::{Mappings, Waker};
 use super::perf::{self, CpuList};
 use super::programs::loaded_programs;
-use super::records::{Drained, read_record};
+use super::records::{Drained, read_per_cpu, read_record};
 use super::sample::{Counters, RawSample};
 use super::skeletons::lifecycle::types::so_event_counters;
 use super::skeletons::sampler::types::so_counters;
@@ -449,13 +449,6 @@ fn ring(
         })
         .map_err(reading)?;
     builder.build().map_err(reading)
-}
-
-pub(super) fn read_per_cpu(map: &dyn MapCore, what: &'static str) -> Result<Vec<Vec<u8>>, KernelError> {
-    let values = map
-        .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-        .map_err(|source| KernelError::Read { what, source })?;
-    Ok(values.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ struct Bound {
 const BOUNDS: [Bound; 12] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(232_927), a_fifth_more(154_727)],
-        translated: a_fifth_more(8_803),
+        followed: [a_fifth_more(187_414), a_fifth_more(137_506)],
+        translated: a_fifth_more(9_190),
     },
     Bound {
         name: "on_exec",
@@ -49,12 +49,12 @@ const BOUNDS: [Bound; 12] = [
     },
     Bound {
         name: "on_switch",
-        followed: [a_fifth_more(232_927), a_fifth_more(147_842)],
-        translated: a_fifth_more(10_150),
+        followed: [a_fifth_more(194_292), a_fifth_more(148_533)],
+        translated: a_fifth_more(10_169),
     },
     Bound {
         name: "on_switch_old",
-        followed: [a_fifth_more(232_927), a_fifth_more(146_955)],
+        followed: [a_fifth_more(194_292), a_fifth_more(146_955)],
         translated: a_fifth_more(10_169),
     },
     Bound {
@@ -69,12 +69,12 @@ const BOUNDS: [Bound; 12] = [
     },
     Bound {
         name: "on_end",
-        followed: [a_fifth_more(232_927), a_fifth_more(138_006)],
-        translated: a_fifth_more(9_097),
+        followed: [a_fifth_more(186_993), a_fifth_more(137_119)],
+        translated: a_fifth_more(9_143),
     },
     Bound {
         name: "visit",
-        followed: [a_fifth_more(1_988); 2],
+        followed: [a_fifth_more(3_734), a_fifth_more(1_988)],
         translated: a_fifth_more(712),
     },
 ];

@@ -15,8 +15,8 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, OpenObject};
 
 use super::error::KernelError;
-use super::records::read_record;
-use super::sensor::read_per_cpu;
+use super::records::{read_per_cpu, read_record};
+use super::sample::{Counters, WaitCounters};
 use super::skeletons::sampler::SamplerMaps;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::waits;
@@ -41,31 +41,6 @@ pub enum Waits {
     Off,
     /// Where the kernel can have a thread tell its own user stack (Linux 6.18).
     Auto,
-}
-
-/// Sums over all CPUs, cumulative since the programs were loaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WaitCounters {
-    /// Switches of CPUs from one thread to another.
-    pub switches: u64,
-    /// Samples, with those that were lost after that.
-    pub taken: u64,
-    /// Samples that found their ring buffer full.
-    pub lost_ring_full: u64,
-    /// Samples that have no more of their user stack than the first frame, since the thread had gone on.
-    pub stacks_moved: u64,
-    /// Waits whose thread could not be asked for its stack on its way back.
-    pub stacks_refused: u64,
-    /// How often a thread was not observed, since too many are.
-    pub threads_left_out: u64,
-    /// Waits for a CPU that were not counted by their length, since too many groups and CPUs are.
-    pub queues_left_out: u64,
-    /// Threads that slept since the visit before, of all visits.
-    pub sleepers: u64,
-    /// Samples of threads that slept on, of all visits.
-    pub sleepers_told: u64,
-    /// CPU time of the BPF programs.
-    pub bpf_ns: u64,
 }
 
 /// The loaded programs.
@@ -302,7 +277,7 @@ impl WaitHooks {
     }
 
     /// Also adds to what is counted of stacks.
-    pub(super) fn counters(&self, stacks: &mut super::sample::Counters) -> Result<WaitCounters, KernelError> {
+    pub(super) fn counters(&self, stacks: &mut Counters) -> Result<WaitCounters, KernelError> {
         let mut sum = WaitCounters::default();
         for bytes in read_per_cpu(&self.skeleton.maps.wait_counters, "counters of waits")? {
             let counters: so_wait_counters = read_record(&bytes).unwrap_or_default();
