@@ -8,7 +8,7 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").context("cargo sets OUT_DIR for build scripts")?);
-    for name in ["sampler", "lifecycle"] {
+    for name in ["sampler", "lifecycle", "waits"] {
         let source = format!("bpf/{name}.bpf.c");
         SkeletonBuilder::new()
             .source(&source)
@@ -44,6 +44,14 @@ fn main() -> Result<()> {
             .try_compile(&format!("stakeout_walk_{arch}"))
             .context("building bpf/walk_host.c: it needs a C compiler (Debian: apt install gcc)")?;
     }
+    cc::Build::new()
+        .file("bpf/clock_host.c")
+        .std("gnu2x")
+        .flag("-Wall")
+        .flag("-Wextra")
+        .flag("-Werror")
+        .try_compile("stakeout_clock")
+        .context("building bpf/clock_host.c: it needs a C compiler (Debian: apt install gcc)")?;
     // For the test that compiles the programs for the other architecture.
     let headers = env::var("DEP_BPF_INCLUDE").context("libbpf-sys says where libbpf's headers are")?;
     println!("cargo::rustc-env=STAKEOUT_LIBBPF_HEADERS={headers}");

@@ -70,6 +70,13 @@ enum so_limits {
 	 * information refers to registers that were just popped.
 	 */
 	SO_RED_ZONE_BYTES = 128,
+	/* Threads whose waits are observed at a time. */
+	SO_MAX_THREADS = 65536,
+	/* Waits that have ended, and wait for their thread's user stack. */
+	SO_MAX_PENDING = 256,
+	/* Control groups times CPUs whose waits for a CPU are counted; and how finely. */
+	SO_MAX_QUEUES = 4096,
+	SO_QUEUE_BUCKETS = 128,
 };
 
 /* How the walk of the user stack ended. */
@@ -84,6 +91,8 @@ enum so_walk_end {
 	SO_WALK_BROKEN = 3,
 	/* The tables of the last frame's code are not there yet. so_resume and a copy of the stack follow the frames. */
 	SO_WALK_NO_TABLE = 4,
+	/* The thread sleeps: a struct so_walk at the first frame follows, and user space reads the stack itself. */
+	SO_WALK_ASLEEP = 5,
 };
 
 /*
@@ -330,6 +339,66 @@ struct so_sample {
 	u64 image;		/* the program that was executed: where its stack began, which is random */
 	u32 proc_tgid;		/* the process in the agent's /proc; 0 where it is not seen there */
 	u32 unused;
+};
+
+/* How a wait began, beside the kernel's own bits of a task's state. */
+enum so_wait_state {
+	/* The thread could have gone on: another one was preferred. */
+	SO_WAIT_PREEMPTED = 0,
+	SO_WAIT_STATE_BITS = 0xffff,
+	/* The thread is new. */
+	SO_WAIT_NEW = 0x10000,
+	/* It waited already when observation began. */
+	SO_WAIT_UNKNOWN = 0x20000,
+};
+
+/*
+ * Stands before a struct so_sample that tells of a wait. Both times are points that the thread's clock passed before and
+ * after it was woken, times its period; one of them is not 0.
+ */
+struct so_waited {
+	u64 off_cpu_ns;
+	u64 run_queue_ns;
+	u64 began_ns;		/* CLOCK_MONOTONIC */
+	u64 run_count;		/* how often the thread had been given a CPU, of one that sleeps; 0: the kernel does not count */
+	u32 state;		/* enum so_wait_state */
+	u32 unused;
+};
+
+/* Whose waits for which CPU. */
+struct so_queue_key {
+	u64 cgroup_id;
+	u32 cpu;
+	u32 unused;
+};
+
+/*
+ * The waits that have ended, cumulative. Their lengths in units of 1,024 ns have a bucket each up to 3, and from there on
+ * four between each power of two and the next; the last one has all that are longer.
+ */
+struct so_queue {
+	u64 count;
+	u64 total_ns;
+	u32 buckets[SO_QUEUE_BUCKETS];
+};
+
+/* Per CPU, cumulative since load. */
+struct so_wait_counters {
+	u64 switches;
+	u64 run_ns;		/* of the switches and wake-ups, from every 64th of them */
+	/* Samples in records: one for each time of a struct so_waited that is not 0; and those that the ring did not take. */
+	u64 taken;
+	u64 lost_ring_full;
+	/* Of samples, those whose user stack was another one, or could not be asked for. */
+	u64 stacks_moved;
+	u64 stacks_refused;
+	/* Threads that were not observed, since SO_MAX_THREADS were; once for each attempt. */
+	u64 threads_left_out;
+	/* Waits for a CPU that were not counted by their length, since SO_MAX_QUEUES groups and CPUs were. */
+	u64 queues_left_out;
+	/* Threads that slept through a whole interval, of all visits. */
+	u64 sleepers;
+	u64 sleepers_told;
 };
 
 /* Per CPU, cumulative since load. ticks = idle_ticks + taken; taken = records in the ring + lost_ring_full. */

@@ -18,6 +18,14 @@ APART int step_user(u32 unused)
 	return record ? so_step_once(&record->walk) : SO_STEP_BROKEN;
 }
 
+APART int rule_user(u64 rule)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_step_by_once(&record->walk, rule) : SO_STEP_BROKEN;
+}
+
 APART int runtime_user(u32 unused)
 {
 	u32 cpu = bpf_get_smp_processor_id();

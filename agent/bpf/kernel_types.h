@@ -35,9 +35,14 @@ enum {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum {
+	BPF_F_NO_PREALLOC = 1U << 0,
 	BPF_F_MMAPABLE = 1U << 10,
+};
+enum {
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1ULL << 0,
 };
 enum {
 	BPF_RB_NO_WAKEUP = 1ULL << 0,
@@ -48,6 +53,7 @@ enum {
 	BPF_RB_RING_SIZE = 1,
 };
 /* uapi/linux/sched.h and include/linux/sched.h */
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
 #define CORE __attribute__((preserve_access_index))
@@ -114,6 +120,14 @@ struct cgroup {
 	struct cgroup_root *root;
 } CORE;
 
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} CORE;
+
+struct sched_info {
+	unsigned long pcount;
+} CORE;
+
 struct signal_struct {
 	atomic_t live;
 } CORE;
@@ -135,7 +149,9 @@ struct task_struct {
 #endif
 	struct thread_info thread_info;
 	void *stack;
+	unsigned int __state;
 	unsigned int flags;
+	int on_cpu;
 	struct mm_struct *mm;
 	int pid;
 	int tgid;
@@ -144,6 +160,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
+	struct css_set *cgroups;
+	struct sched_info sched_info;
 	char comm[16];
 } CORE;
 
@@ -191,6 +209,23 @@ struct pt_regs {
 enum bpf_func_id___stakeout {
 	BPF_FUNC_task_pt_regs___stakeout = 175,
 };
+
+/* What maps may hold beside plain values; the layouts are stable user API. */
+struct bpf_spin_lock {
+	u32 val;
+};
+struct bpf_task_work {
+	u64 opaque;
+} __attribute__((aligned(8)));
+
+struct bpf_map {
+	u32 id;
+} CORE;
+
+/* What an iterator over tasks gets. */
+struct bpf_iter__task {
+	struct task_struct *task;
+} CORE;
 
 /* Raw tracepoints get their arguments as an array of words. */
 struct bpf_raw_tracepoint_args {

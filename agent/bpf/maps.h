@@ -23,6 +23,7 @@ struct {
 struct so_scratch {
 	struct so_walk walk;
 	struct so_scan scan;
+	struct so_waited wait;
 	struct so_sample header;
 	u64 words[SO_RECORD_WORDS];
 	/* Stacks copied in the second of copied_since. */

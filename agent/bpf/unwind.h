@@ -7,6 +7,7 @@
  *   const struct so_slab *so_slab_at(u32 number)        a slab of tables, or NULL
  *   const u64 *so_rule_at(u32 number)                   a packed rule, or NULL
  *   struct so_cached *so_cached_at(u32 number)          a slot of the cache of rules, or NULL
+ *   so_step_by(walk, rule)                              so_step_by_once, perhaps as a function of its own
  *
  * and what recover.h and runtime.h, which stand behind it, name.
  *
@@ -324,6 +325,21 @@ SO_INLINE enum so_step so_step_rule(struct so_walk *walk, u64 rule)
 	return SO_STEP_FRAME;
 }
 
+/* By a rule of any kind, without a runtime. Perhaps a function of its own, as `so_step_by`. */
+SO_INLINE enum so_step so_step_by_once(struct so_walk *walk, u64 rule)
+{
+	switch (rule & 15) {
+	case SO_CFA_SIGNAL:
+		return so_step_signal(walk);
+	case SO_CFA_FP_CHAIN:
+		return so_step_frame_pointer(walk, 1);
+	case SO_CFA_UNKNOWN:
+		return so_step_frame_pointer(walk, 0);
+	default:
+		return so_step_rule(walk, rule);
+	}
+}
+
 /* From one frame to its caller's. What ends the walk leaves it as it was. */
 SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 {
@@ -351,19 +367,19 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 	case SO_CFA_END:
 		return SO_STEP_ROOT;
 	case SO_CFA_SIGNAL:
-		return so_step_signal(walk);
+		return so_step_by(walk, rule);
 	case SO_CFA_FP_CHAIN:
-		step = so_step_frame_pointer(walk, 1);
+		step = so_step_by(walk, rule);
 		break;
 	case SO_CFA_UNKNOWN:
 		walk->of_file = rule == SO_RULE_UNKNOWN_OF_FILE;
-		step = walk->runtime ? so_runtime_step(walk) : so_step_frame_pointer(walk, 0);
+		step = walk->runtime ? so_runtime_step(walk) : so_step_by(walk, rule);
 		if (step != SO_STEP_AS_LOOP)
 			break;
 		rule = walk->php_rule;
 		/* fall through */
 	default:
-		step = so_step_rule(walk, rule);
+		step = so_step_by(walk, rule);
 		if (step == SO_STEP_FRAME)
 			walk->doubtful = 0;
 		break;

@@ -90,6 +90,7 @@ SO_INLINE const struct so_runtime *so_runtime_at(u32 number)
 static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
 
 #define so_runtime_step(walk) so_runtime_step_once(walk, runtime_words)
+#define so_step_by(walk, rule) so_step_by_once(walk, rule)
 #define so_python_seek(walk, py, words) so_python_seek_once(walk, py, words)
 #define so_ruby_seek(walk, ruby, words) so_ruby_seek_once(walk, ruby, words)
 #define so_v8_share(walk, v8, words, function) so_v8_share_once(walk, v8, words, function)

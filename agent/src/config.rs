@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::agent::AgentConfig;
+use crate::kernel::Waits;
 use crate::process::CommandLines;
 use crate::ship::{Identity, Retry, ShipConfig, Token};
 use crate::symbolize::NamerConfig;
@@ -91,6 +92,16 @@ pub struct Arguments {
     )]
     pub command_lines: CommandLines,
 
+    /// Whether threads are seen to wait, off their CPU and for one: on is wherever the kernel can, auto where it can have
+    /// a thread tell its own stack (Linux 6.18), off loads no hook.
+    #[arg(long, env = "STAKEOUT_WAITS", value_name = "HOW", value_enum, default_value_t)]
+    pub waits: Waits,
+
+    /// Milliseconds off its CPU that a sample of a thread that waits stands for, 1 to 10000; more where there would be too
+    /// many samples.
+    #[arg(long, env = "STAKEOUT_WAIT_PERIOD", value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub wait_period: u64,
+
     /// What to log: a level (error, warn, info, debug, trace), or levels by module as in RUST_LOG.
     #[arg(long, env = "STAKEOUT_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
@@ -132,6 +143,8 @@ impl Arguments {
             table_bytes: self.memory_limit / 4,
             cpu_limit: self.cpu_limit / 100.0,
             command_lines: self.command_lines,
+            waits: self.waits,
+            wait_period: Duration::from_millis(self.wait_period),
             names: NamerConfig {
                 lines_limit_bytes: self.lines_limit,
                 ..NamerConfig::within(self.memory_limit)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::kernel::Waits;
 use crate::process::CommandLines;
 use crate::symbolize::NamerConfig;
 
@@ -26,6 +27,10 @@ pub struct AgentConfig {
     pub cpu_limit: f64,
     /// What is kept of processes' arguments.
     pub command_lines: CommandLines,
+    /// Whether threads are seen to wait.
+    pub waits: Waits,
+    /// Time off its CPU that a sample of a thread that waits stands for, where there are not too many.
+    pub wait_period: Duration,
     /// How names of frames are found, and what that may take.
     pub names: NamerConfig,
 }
@@ -41,6 +46,8 @@ impl Default for AgentConfig {
             memory_limit_bytes: 64 << 20,
             cpu_limit: 0.01,
             command_lines: CommandLines::default(),
+            waits: Waits::Off,
+            wait_period: Duration::from_millis(50),
             names: NamerConfig::default(),
         }
     }

@@ -6,7 +6,7 @@ use super::deferred::{DeferredStacks, StackPool, Stop, location_of_stop};
 use super::locate::{LocatedStack, kernel_addresses, left_out, locate};
 use super::runtimes::Runtimes;
 use crate::cpu_budget::CpuBudget;
-use crate::frames::{CodeLocation, ProgramKey, SourceId};
+use crate::frames::{CodeLocation, ProgramKey, RunQueue, SampleKind, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::RawSample;
 use crate::process::{Found, Program, Sighting, Table};
@@ -23,6 +23,9 @@ const MAX_THREAD_NAMES: usize = 4096;
 /// One sample, referring to its program and stack.
 #[derive(Debug)]
 pub(super) struct GatheredSample {
+    pub(super) kind: SampleKind,
+    /// 0 of a thread that ran.
+    pub(super) value_ns: u64,
     pub(super) time_ns: u64,
     pub(super) cpu: u32,
     pub(super) tid: u32,
@@ -178,6 +181,16 @@ impl Interval {
         true
     }
 
+    /// Gives groups their paths, as far as a thread of them was sampled.
+    pub(super) fn name_groups(&self, queues: &mut [RunQueue]) {
+        let groups: FastMap<u64, u32> = self.program_index.iter().map(|(key, index)| (key.1, *index)).collect();
+        for queue in queues {
+            if let Some(index) = groups.get(&queue.cgroup_id) {
+                queue.cgroup = Arc::clone(&self.programs[*index as usize].metadata.cgroup);
+            }
+        }
+    }
+
     /// Where the code of its stacks is.
     pub(super) fn locations(&self) -> impl Iterator<Item = &CodeLocation> {
         self.stacks.iter().flat_map(|stack| &stack.user)
@@ -251,6 +264,8 @@ impl Interval {
             }
         };
         self.samples.push(GatheredSample {
+            kind: sample.kind,
+            value_ns: sample.value_ns,
             time_ns: sample.time_ns,
             cpu: sample.cpu,
             tid: sample.tid,

@@ -25,6 +25,7 @@ mod sampling;
 mod tables;
 mod threads;
 mod totals;
+mod waiting;
 
 pub use config::AgentConfig;
 pub use running::Agent;

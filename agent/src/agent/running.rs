@@ -65,7 +65,8 @@ impl Agent {
             let stop = Arc::clone(&stop);
             spawn("stakeout-sample", move || {
                 let _ending: oneshot::Sender<()> = ending;
-                match Sensor::start(config.frequency_hz, config.table_bytes) {
+                let wait_period_ns = config.wait_period.as_nanos() as u64;
+                match Sensor::start(config.frequency_hz, config.table_bytes, config.waits, wait_period_ns) {
                     Ok(sensor) => {
                         let begun = Moment::now();
                         // The receiver waits for exactly this message.

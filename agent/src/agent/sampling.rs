@@ -13,6 +13,7 @@ use super::naming::{Ahead, Finished, Intervals};
 use super::tables::Unwinding;
 use super::threads::AgentError;
 use super::totals::{CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals};
+use super::waiting::Waiting;
 use crate::cpu_budget::CpuBudget;
 use crate::kernel::{self, Counters, Sensor, Unticked};
 use crate::metadata::Resolver;
@@ -52,7 +53,7 @@ const MAX_CPU_LIST_BYTES: usize = 1024;
 
 /// The sampling thread's state.
 pub(super) struct Sampling {
-    config: AgentConfig,
+    pub(super) config: AgentConfig,
     pub(super) sensor: Sensor,
     pub(super) table: Table,
     pub(super) unwinding: Unwinding,
@@ -73,7 +74,7 @@ pub(super) struct Sampling {
     /// Where the interval begins.
     begun: Moment,
     /// CPUs observed at any time in the interval.
-    cpus: u32,
+    pub(super) cpus: u32,
     /// CPUs that were not, at any time in the interval.
     unsampled: BTreeSet<u32>,
     /// Ticks that were due and did not come: over the agent's life, and up to the interval's begin.
@@ -82,6 +83,7 @@ pub(super) struct Sampling {
     rate_controller: RateController,
     pub(super) cpu_budget: CpuBudget,
     memory_governor: MemoryGovernor,
+    pub(super) waiting: Waiting,
     /// What names and tables do without at present.
     degradation: DegradationLevel,
     /// How often more memory was used than may be, once an interval.
@@ -89,12 +91,12 @@ pub(super) struct Sampling {
     /// The last interval could not be handed over.
     naming_is_behind: bool,
     /// What the configured rate is divided by at present.
-    divisor: u32,
+    pub(super) divisor: u32,
     /// How often it was lowered.
     throttled: u64,
     /// CPU time, of BPF programs and of this process, up to the interval's begin.
     used_seconds: f64,
-    random: Random,
+    pub(super) random: Random,
     /// When BPF programs were listed, until when all changes of them are known, and how many changes had been lost by
     /// then.
     pub(super) code_listed_ns: Option<u64>,
@@ -126,6 +128,7 @@ impl Sampling {
         }
         let rate_controller = RateController::new(config.cpu_limit);
         let config_memory_limit = config.memory_limit_bytes;
+        let wait_period_ns = config.wait_period.as_nanos() as u64;
         Ok(Self {
             config,
             sensor,
@@ -149,6 +152,7 @@ impl Sampling {
             rate_controller,
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
+            waiting: Waiting::new(wait_period_ns, begun.mono_ns),
             degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
@@ -190,6 +194,7 @@ impl Sampling {
             let mut is_quiet = now >= next_drain;
             if is_quiet {
                 drained_at = now;
+                self.turn_waits()?;
                 self.drain(now, None)?;
                 self.open_deferred(now);
                 if self.interval.deferred.has_unopened() {
@@ -319,6 +324,7 @@ impl Sampling {
             return Ok(());
         }
         self.naming_is_behind = false;
+        let wait_factor = self.tell_sleepers()?;
         let ended = Moment::now();
         let now = ended.mono_ns;
         self.drain(now, (!last).then_some(now))?;
@@ -331,14 +337,15 @@ impl Sampling {
         self.settle_ticks()?;
         let counters = self.sensor.counters()?;
         self.table.note_lost_events(counters.events_lost);
-        let mut taken = self.drained - self.drained_next + counters.lost_ring_full;
-        if last && counters.taken > taken {
-            let missing = counters.taken - taken;
+        let lost_ring_full = counters.all_lost_ring_full();
+        let mut taken = self.drained - self.drained_next + lost_ring_full;
+        if last && counters.all_taken() > taken {
+            let missing = counters.all_taken() - taken;
             tracing::error!(samples = missing, "the kernel side counted more samples than arrived");
             *self.lost.entry(CAUSE_UNACCOUNTED).or_default() += missing;
-            taken = counters.taken;
+            taken = counters.all_taken();
         }
-        self.lost.insert(CAUSE_RING_FULL, counters.lost_ring_full);
+        self.lost.insert(CAUSE_RING_FULL, lost_ring_full);
         let left_out = self.unticked.idle - self.sent_unticked.idle;
         let report = Report {
             cpus: self.cpus,
@@ -361,11 +368,14 @@ impl Sampling {
             frequency_hz: self.config.frequency_hz / self.divisor,
             period_ns: self.period_ns(),
             report,
+            run_queues: self.sensor.run_queues()?,
+            wait_factor,
         };
         let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
         let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
         if !last {
             self.keep_cpu_limit(seconds, used_seconds - self.used_seconds);
+            self.keep_wait_limits(seconds, &counters)?;
         }
         self.used_seconds = used_seconds;
         self.drained_next = 0;
@@ -424,11 +434,12 @@ impl Sampling {
             ("runtime_frames_put_off", runtimes.put_off),
             ("runtimes_unknown", runtimes.unknown),
         ];
+        let all = all.into_iter().chain(self.waiting.limits(counters));
         let all = all.map(|(name, count)| (Cow::Borrowed(name), count));
         // Once more, by what is wrong with them.
         let unknown = self.memory.runtimes.unknown();
         let unknown = unknown.map(|(reason, count)| (Cow::Owned(format!("runtimes_unknown.{reason}")), count));
-        all.into_iter().filter(|(_, count)| *count > 0).chain(unknown).collect()
+        all.filter(|(_, count)| *count > 0).chain(unknown).collect()
     }
 
     /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.
@@ -488,6 +499,7 @@ impl Sampling {
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.settle_ticks()?;
         self.sensor.detach_timers();
+        self.sensor.detach_waits();
         self.cpu_budget.end();
         self.take_events(Duration::ZERO)?;
         self.finish_interval(true)?;

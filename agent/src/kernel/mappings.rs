@@ -209,7 +209,8 @@ impl Drop for Mapped {
 pub(super) struct Mappings {
     rings: BTreeMap<u32, Ring>,
     epoll: OwnedFd,
-    samples: RawFd,
+    /// Those whose filling up is told: of samples, and of waits.
+    samples: Vec<RawFd>,
     waker: Waker,
     scratch: Vec<u8>,
     told: Told,
@@ -242,13 +243,20 @@ impl Mappings {
         Ok(Self {
             rings: BTreeMap::new(),
             epoll,
-            samples,
+            samples: vec![samples],
             waker,
             scratch: Vec::new(),
             told: Told::default(),
             refused: 0,
             tried: Vec::new(),
         })
+    }
+
+    /// One waits for another ring of samples, too.
+    pub(super) fn wait_also_for_samples(&mut self, samples: RawFd) -> io::Result<()> {
+        wait_also_for(&self.epoll, samples, libc::EPOLLIN | libc::EPOLLET)?;
+        self.samples.push(samples);
+        Ok(())
     }
 
     /// Listens on these CPUs and no others. Where the kernel refuses, that is said once and counted: mappings are found
@@ -317,7 +325,7 @@ impl Mappings {
             self.waker.clear();
         }
         // Which of the others it is does not matter: all are looked into.
-        Ok(is_told(self.samples))
+        Ok(self.samples.iter().any(|samples| is_told(*samples)))
     }
 
     /// Ends a waiting, or the next one where there is none.

@@ -1,7 +1,7 @@
 //! The only room that knows libbpf: what samples, and what is told of processes.
 //!
 //! In: a sampling rate. Out: samples with raw addresses ([`RawSample`]), news of processes ([`Event`]), counters
-//! ([`Counters`]). Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot. It never names
+//! ([`Counters`]), samples of threads that wait. Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot. It never names
 //! an address, and reads no file of another process.
 #![allow(
     unsafe_code,
@@ -22,6 +22,7 @@ mod sensor;
 mod skeletons;
 mod tables;
 mod timers;
+mod waits;
 
 pub use error::KernelError;
 pub use events::Event;
@@ -30,7 +31,7 @@ pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
 pub use sample::{
     Counters, DeferredWalk, EXACT_ADDRESS, FrameWord, LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, RawSample,
-    RuntimeWord, WalkEnd, WalkStop,
+    RuntimeWord, WaitCounters, WalkEnd, WalkStop,
 };
 pub use sensor::{Sensor, period_ns};
 pub use tables::{
@@ -38,3 +39,4 @@ pub use tables::{
     so_php, so_ruby, so_runtime, so_v8, so_walk,
 };
 pub use timers::Unticked;
+pub use waits::Waits;

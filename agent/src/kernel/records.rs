@@ -1,28 +1,59 @@
-//! The records of both ring buffers.
+//! The records of the ring buffers, and of maps.
 
+use libbpf_rs::{MapCore, MapFlags};
+
+use super::error::KernelError;
 use super::skeletons::lifecycle::types::{so_event, so_event_counters};
 use super::skeletons::sampler::types::{so_counters, so_sample, so_walk};
+use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters, so_waited};
 
 use super::sample::{DeferredWalk, LEAF_FRAMES, MAX_USER_FRAMES, RawSample, WalkEnd};
+use crate::frames::{SampleKind, WaitState};
 use crate::sys::clock_ticks_per_second;
 
 #[derive(Default)]
 pub(super) struct Drained {
     pub(super) headers: Vec<so_sample>,
+    /// One for each header: what it is of, and the nanoseconds that it stands for.
+    pub(super) kinds: Vec<(SampleKind, u64)>,
     pub(super) addresses: Vec<u64>,
     /// One for each header whose walk is deferred, and their stacks one after the other.
     pub(super) deferred: Vec<so_walk>,
     pub(super) stacks: Vec<u8>,
     pub(super) malformed: u64,
+    /// Samples of threads that sleep on, whose user stacks are to be read.
+    pub(super) asleep: Vec<Asleep>,
+}
+
+/// A sample of a thread that was found asleep, without its user stack but for the first frame.
+#[derive(Clone)]
+pub(super) struct Asleep {
+    pub(super) waited: so_waited,
+    pub(super) header: so_sample,
+    /// Of the kernel, and then the first user frame.
+    pub(super) words: Vec<u64>,
+    pub(super) walk: so_walk,
 }
 
 /// `SO_WALK_NO_TABLE` of bpf/abi.h.
-const WALK_NO_TABLE: u8 = 4;
+pub(super) const WALK_NO_TABLE: u8 = 4;
+/// `SO_WALK_ASLEEP` of bpf/abi.h.
+const WALK_ASLEEP: u8 = 5;
+/// `SO_WAIT_NEW` of bpf/abi.h, and the kernel's bits of a task's state (include/linux/sched.h).
+const WAIT_NEW: u32 = 0x10000;
+const TASK_INTERRUPTIBLE: u32 = 1;
+const TASK_UNINTERRUPTIBLE: u32 = 2;
+const TASK_STOPPED_OR_TRACED: u32 = 4 | 8;
+const TASK_NOLOAD: u32 = 0x400;
 
 /// A record type of the skeletons: plain integers in C layout.
 pub(super) trait Record: Copy {}
 impl Record for so_sample {}
 impl Record for so_counters {}
+impl Record for so_waited {}
+impl Record for so_wait_counters {}
+impl Record for so_queue {}
+impl Record for so_queue_key {}
 impl Record for so_event {}
 impl Record for so_event_counters {}
 
@@ -34,13 +65,92 @@ pub(super) fn read_record<T: Record>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
+/// The one value of a map, of each CPU by its number.
+pub(super) fn read_per_cpu(map: &dyn MapCore, what: &'static str) -> Result<Vec<Vec<u8>>, KernelError> {
+    let values = map
+        .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| KernelError::Read { what, source })?;
+    Ok(values.unwrap_or_default())
+}
+
 /// User frames that are in a record.
 fn kept_frames(header: &so_sample) -> usize {
     usize::from(header.user_frames).min(MAX_USER_FRAMES)
 }
 
+fn state_of(bits: u32) -> WaitState {
+    if bits & TASK_INTERRUPTIBLE != 0 {
+        WaitState::Sleeping
+    } else if bits & TASK_UNINTERRUPTIBLE != 0 {
+        if bits & TASK_NOLOAD != 0 {
+            WaitState::Idle
+        } else {
+            WaitState::Uninterruptible
+        }
+    } else if bits & TASK_STOPPED_OR_TRACED != 0 {
+        WaitState::Stopped
+    } else {
+        WaitState::Other
+    }
+}
+
+/// The samples that a wait gives: one of each time that is not 0.
+pub(super) fn kinds_of(waited: &so_waited) -> impl Iterator<Item = (SampleKind, u64)> + use<> {
+    let runnable = match waited.state {
+        WAIT_NEW => WaitState::New,
+        0 => WaitState::Preempted,
+        _ => WaitState::Woken,
+    };
+    let kinds = [
+        (SampleKind::OffCpu(state_of(waited.state)), waited.off_cpu_ns),
+        (SampleKind::RunQueue(runnable), waited.run_queue_ns),
+    ];
+    kinds.into_iter().filter(|(_, value_ns)| *value_ns > 0)
+}
+
 impl Drained {
+    /// A record of a wait, which may be two samples.
+    pub(super) fn push_wait(&mut self, bytes: &[u8]) {
+        let rest = bytes.get(size_of::<so_waited>()..).unwrap_or_default();
+        let (Some(waited), Some(header)) = (read_record::<so_waited>(bytes), read_record::<so_sample>(rest)) else {
+            self.malformed += 1;
+            return;
+        };
+        if header.walk_end == WALK_ASLEEP {
+            match asleep(waited, header, &rest[size_of::<so_sample>()..]) {
+                Some(asleep) => self.asleep.push(asleep),
+                None => self.malformed += kinds_of(&waited).count() as u64,
+            }
+            return;
+        }
+        for kind in kinds_of(&waited) {
+            self.push_as(kind, rest);
+        }
+    }
+
+    /// A record of the sampler.
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.push_as((SampleKind::Cpu, 0), bytes);
+    }
+
+    /// A sample whose walk has ended, or goes on over `stack` from where it stands.
+    pub(super) fn push_walked(
+        &mut self,
+        kind: (SampleKind, u64),
+        header: so_sample,
+        words: impl IntoIterator<Item = u64>,
+        going_on: Option<(so_walk, &[u8])>,
+    ) {
+        if let Some((walk, stack)) = going_on {
+            self.deferred.push(walk);
+            self.stacks.extend(stack);
+        }
+        self.addresses.extend(words);
+        self.headers.push(header);
+        self.kinds.push(kind);
+    }
+
+    fn push_as(&mut self, kind: (SampleKind, u64), bytes: &[u8]) {
         let Some(header) = read_record::<so_sample>(bytes) else {
             self.malformed += 1;
             return;
@@ -72,6 +182,7 @@ impl Drained {
             self.addresses[ring..].rotate_left(skipped % RING);
         }
         self.headers.push(header);
+        self.kinds.push(kind);
     }
 
     /// Hands over the samples of all records, oldest first.
@@ -79,7 +190,7 @@ impl Drained {
         let mut rest = self.addresses.as_slice();
         let (mut walks, mut stacks) = (self.deferred.iter(), self.stacks.as_slice());
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
-        for header in &self.headers {
+        for (header, (kind, value_ns)) in self.headers.iter().zip(&self.kinds) {
             let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
             let (user, tail) = tail.split_at(kept_frames(header));
             rest = tail;
@@ -92,6 +203,8 @@ impl Drained {
             };
             let comm = header.comm.split(|byte| *byte == 0).next().unwrap_or_default();
             take(RawSample {
+                kind: *kind,
+                value_ns: *value_ns,
                 time_ns: header.time_ns,
                 cpu: header.cpu,
                 tgid: header.tgid,
@@ -117,6 +230,19 @@ impl Drained {
             });
         }
     }
+}
+
+fn asleep(waited: so_waited, header: so_sample, rest: &[u8]) -> Option<Asleep> {
+    let count = usize::from(header.kernel_frames) + usize::from(header.user_frames);
+    let (addresses, rest) = rest.split_at_checked(count * size_of::<u64>())?;
+    let words = addresses.chunks_exact(size_of::<u64>());
+    let words = words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    Some(Asleep {
+        waited,
+        header,
+        words: words.collect(),
+        walk: read_record(rest)?,
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the kernel side tells of a sample, and of all of them.
 
 use super::skeletons::sampler::types::so_walk;
-use crate::frames::ProgramKey;
+use crate::frames::{ProgramKey, SampleKind};
 
 /// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
 /// the middle is left out.
@@ -112,6 +112,10 @@ pub struct DeferredWalk<'a> {
 /// with [`EXACT_ADDRESS`], are return addresses.
 #[derive(Debug)]
 pub struct RawSample<'a> {
+    /// Whether the thread ran or waited.
+    pub kind: SampleKind,
+    /// Nanoseconds that the sample stands for, where it is of a wait; 0 of a thread that ran: a period.
+    pub value_ns: u64,
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     /// Logical number of the CPU that was interrupted.
@@ -159,6 +163,31 @@ impl RawSample<'_> {
     }
 }
 
+/// The same of waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WaitCounters {
+    /// Switches of CPUs from one thread to another.
+    pub switches: u64,
+    /// Samples, with those that were lost after that.
+    pub taken: u64,
+    /// Samples that found their ring buffer full.
+    pub lost_ring_full: u64,
+    /// Samples that have no more of their user stack than the first frame, since the thread had gone on.
+    pub stacks_moved: u64,
+    /// Waits whose thread could not be asked for its stack on its way back.
+    pub stacks_refused: u64,
+    /// How often a thread was not observed, since too many are.
+    pub threads_left_out: u64,
+    /// Waits for a CPU that were not counted by their length, since too many groups and CPUs are.
+    pub queues_left_out: u64,
+    /// Threads that slept since the visit before, of all visits.
+    pub sleepers: u64,
+    /// Samples of threads that slept on, of all visits.
+    pub sleepers_told: u64,
+    /// CPU time of the BPF programs.
+    pub bpf_ns: u64,
+}
+
 /// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -184,4 +213,18 @@ pub struct Counters {
     pub stacks_not_copied: u64,
     /// Frames of user stacks that were walked.
     pub frames: u64,
+    /// Of waits, which the figures above leave out but for `bpf_ns`, `frames` and the stacks.
+    pub waits: WaitCounters,
+}
+
+impl Counters {
+    /// Samples of all kinds, with those that were lost after that.
+    pub fn all_taken(&self) -> u64 {
+        self.taken + self.waits.taken
+    }
+
+    /// Those of them that found their ring buffer full.
+    pub fn all_lost_ring_full(&self) -> u64 {
+        self.lost_ring_full + self.waits.lost_ring_full
+    }
 }

@@ -8,20 +8,22 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::error::KernelError;
 use super::events::{self, Event, parse_event};
 use super::mappings::{Mappings, Waker};
 use super::perf::{self, CpuList};
 use super::programs::loaded_programs;
-use super::records::{Drained, read_record};
+use super::records::{Drained, read_per_cpu, read_record};
 use super::sample::{Counters, RawSample};
 use super::skeletons::lifecycle::types::so_event_counters;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::{lifecycle, sampler};
 use super::tables::{Tables, charged_bytes, shared_bytes};
 use super::timers::{CpuTicks, Timers, Unticked};
+use super::waits::{Sleepers, WaitHooks, Waits};
+use crate::frames::RunQueue;
 use crate::sys::{self, monotonic_ns};
 
 /// The loaded and attached programs. Dropping it detaches them.
@@ -31,6 +33,9 @@ pub struct Sensor {
     timers: Timers,
     tracepoints: Vec<Link>,
     sample_ring: RingBuffer<'static>,
+    /// None where waits are not seen.
+    waits: Option<(WaitHooks, RingBuffer<'static>)>,
+    sleepers: Sleepers,
     mappings: Mappings,
     event_ring: RingBuffer<'static>,
     drained: Rc<RefCell<Drained>>,
@@ -61,8 +66,9 @@ fn ring_bytes(cpus: usize, frequency_hz: u32) -> u32 {
 
 impl Sensor {
     /// Loads the programs, listens to process events and starts sampling every CPU that is online.
-    /// Tables for user stacks take at most `table_bytes`.
-    pub fn start(frequency_hz: u32, table_bytes: u64) -> Result<Self, KernelError> {
+    /// Tables for user stacks take at most `table_bytes`. A sample of a thread that waits stands for `wait_period_ns` at
+    /// least.
+    pub fn start(frequency_hz: u32, table_bytes: u64, waits: Waits, wait_period_ns: u64) -> Result<Self, KernelError> {
         let (online, present) = (CpuList::online()?, CpuList::present()?);
         let cpus = online.now()?;
         let possible_cpus = perf::possible_cpus()?;
@@ -107,7 +113,22 @@ impl Sensor {
                 events.borrow_mut().extend(parse_event(bytes))
             })?
         };
-        let mappings = Mappings::new(event_ring.epoll_fd(), sample_ring.epoll_fd()).map_err(KernelError::Wait)?;
+        let mut mappings = Mappings::new(event_ring.epoll_fd(), sample_ring.epoll_fd()).map_err(KernelError::Wait)?;
+        let bytes = ring_bytes(cpus.len(), frequency_hz);
+        let waits = WaitHooks::load(waits, wait_period_ns, &sampler.maps, bytes, possible_cpus);
+        let waits = match waits {
+            Some(hooks) => {
+                let drained = Rc::clone(&drained);
+                let ring = ring(hooks.samples(), "the ring of waits", move |bytes| {
+                    drained.borrow_mut().push_wait(bytes)
+                })?;
+                mappings
+                    .wait_also_for_samples(ring.epoll_fd())
+                    .map_err(KernelError::Wait)?;
+                Some((hooks, ring))
+            }
+            None => None,
+        };
 
         let mut tracepoints = Vec::new();
         for (program, tracepoint) in [
@@ -130,6 +151,8 @@ impl Sensor {
             timers: Timers::new(period_ns(frequency_hz), possible_cpus),
             tracepoints,
             sample_ring,
+            waits,
+            sleepers: Sleepers::default(),
             mappings,
             event_ring,
             drained,
@@ -284,7 +307,45 @@ impl Sensor {
         self.sample_ring.consume().map_err(|source| KernelError::Read {
             what: "samples",
             source,
-        })
+        })?;
+        if let Some((_, ring)) = &self.waits {
+            ring.consume()
+                .map_err(|source| KernelError::Read { what: "waits", source })?;
+            self.sleepers.complete(&mut self.drained.borrow_mut(), &mut self.tables);
+        }
+        Ok(())
+    }
+
+    /// Has the threads told that sleep on: their samples are among those that are fetched next. `periods_ns` are what a
+    /// sample is to stand for until the next call, of a thread that runs between the two, and of one that does not.
+    pub fn visit_sleepers(&mut self, periods_ns: (u64, u64)) -> Result<(), KernelError> {
+        let Some((hooks, _)) = &mut self.waits else {
+            return Ok(());
+        };
+        hooks.set_periods(periods_ns);
+        hooks.visit_between()
+    }
+
+    /// Begins or ends a turn in which waits are observed, where that is not so already. Gives the moment of that.
+    pub fn observe_waits(&mut self, is_observed: bool) -> Result<u64, KernelError> {
+        match &mut self.waits {
+            Some((hooks, _)) if is_observed => hooks.begin_turn(),
+            Some((hooks, _)) => hooks.end_turn(),
+            None => Ok(monotonic_ns()),
+        }
+    }
+
+    /// Waits for a CPU that have ended since the last call, counted.
+    pub fn run_queues(&mut self) -> Result<Vec<RunQueue>, KernelError> {
+        let hooks = self.waits.as_mut().map(|(hooks, _)| hooks);
+        hooks.map_or(Ok(Vec::new()), WaitHooks::run_queues)
+    }
+
+    /// No more waits are seen but by [`Self::visit_sleepers`].
+    pub fn detach_waits(&mut self) {
+        if let Some((hooks, _)) = &mut self.waits {
+            hooks.detach();
+        }
     }
 
     /// Hands over all samples that were fetched, oldest first. Returns how many records were not understood.
@@ -293,11 +354,13 @@ impl Sensor {
         drained.samples(&mut take);
         let malformed = std::mem::take(&mut drained.malformed);
         drained.headers.clear();
+        drained.kinds.clear();
         drained.addresses.clear();
         drained.deferred.clear();
         drained.stacks.clear();
         // A burst must not leave a large buffer behind for good.
         drained.headers.shrink_to(1024);
+        drained.kinds.shrink_to(1024);
         drained.addresses.shrink_to(16_384);
         drained.deferred.shrink_to(16);
         drained.stacks.shrink_to(65_536);
@@ -324,6 +387,10 @@ impl Sensor {
             sum.events_lost += counters.lost_ring_full;
             sum.bpf_ns += counters.run_ns;
         }
+        if let Some((hooks, _)) = &self.waits {
+            sum.waits = hooks.counters(&mut sum)?;
+            sum.waits.stacks_moved += self.sleepers.moved;
+        }
         sum.mappings_lost = self.mappings.lost();
         sum.mappings_refused = self.mappings.refused();
         Ok(sum)
@@ -338,7 +405,8 @@ impl Sensor {
 
     /// Bytes that the kernel charges for the maps, and the rings of new mappings.
     pub fn map_bytes(&self) -> u64 {
-        self.fixed_map_bytes + self.tables.slab_bytes() + self.mappings.bytes()
+        let waits = self.waits.as_ref().map_or(0, |(hooks, _)| hooks.map_bytes());
+        self.fixed_map_bytes + waits + self.tables.slab_bytes() + self.mappings.bytes()
     }
 }
 
@@ -363,6 +431,7 @@ impl Drop for Sensor {
     fn drop(&mut self) {
         self.timers.clear();
         self.tracepoints.clear();
+        self.detach_waits();
     }
 }
 
@@ -380,13 +449,6 @@ fn ring(
         })
         .map_err(reading)?;
     builder.build().map_err(reading)
-}
-
-fn read_per_cpu(map: &dyn MapCore, what: &'static str) -> Result<Vec<Vec<u8>>, KernelError> {
-    let values = map
-        .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-        .map_err(|source| KernelError::Read { what, source })?;
-    Ok(values.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -19,3 +19,4 @@ macro_rules! skeleton {
 }
 skeleton!(sampler, "/sampler.skel.rs");
 skeleton!(lifecycle, "/lifecycle.skel.rs");
+skeleton!(waits, "/waits.skel.rs");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::frames::{Frame, Stack};
+use crate::frames::{Frame, RunQueue, SampleKind, Stack, WaitClass};
 
 /// Samples of one interval with the dictionaries that they index into.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Batch {
     pub from_unix_ns: u64,
     /// End of the interval, exclusive.
     pub until_unix_ns: u64,
-    /// Nanoseconds of CPU time that one sample stands for.
+    /// Nanoseconds of CPU time that one sample of a thread that ran stands for.
     pub period_ns: u64,
     /// Samples that a busy CPU gives in a second.
     pub frequency_hz: u32,
@@ -25,8 +25,10 @@ pub struct Batch {
     pub stacks: Vec<Stack>,
     /// Programs of the samples, each once.
     pub processes: Vec<Process>,
-    /// What was sampled in the interval.
+    /// What was sampled in the interval, of all kinds.
     pub samples: Vec<Sample>,
+    /// Waits for a CPU, by control group and CPU. Not shipped yet: no server takes them.
+    pub run_queues: Vec<RunQueue>,
 }
 
 impl Batch {
@@ -100,9 +102,15 @@ pub struct Process {
     pub metadata: Arc<crate::metadata::Metadata>,
 }
 
-/// One sample: when a thread was interrupted, where, and with which stack.
+/// One sample: when a thread was interrupted, or had waited, where, and with which stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
+    /// Whether the thread ran or waited.
+    pub kind: SampleKind,
+    /// Nanoseconds that it waited; 0 of a thread that ran, whose samples stand for the batch's period.
+    pub value_ns: u64,
+    /// What it waited for, of waits for something else than a CPU.
+    pub wait_class: Option<WaitClass>,
     /// Wall clock, nanoseconds since the Unix epoch.
     pub ts_unix_ns: u64,
     /// Logical number of the CPU.

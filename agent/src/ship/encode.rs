@@ -17,7 +17,8 @@ use uuid::Uuid;
 
 use super::batch::{Batch, Process, Sample};
 use super::config::Identity;
-use crate::frames::{Frame, FrameKind};
+pub(super) use super::packing::{Packer, compress, decompress};
+use crate::frames::{Frame, FrameKind, SampleKind};
 use crate::hash::FastMap;
 
 const BATCH: &str = "stakeout.batch";
@@ -27,8 +28,6 @@ const FROM: &str = "stakeout.from_unix_nano";
 const UNTIL: &str = "stakeout.until_unix_nano";
 /// Attributes that count something in the interval: zero in a report of no interval.
 const OF_THE_INTERVAL: [&str; 3] = ["stakeout.ticks", "stakeout.idle_ticks", "stakeout.missed_ticks"];
-/// So that a damaged file cannot ask for all memory.
-const LARGEST_REQUEST_BYTES: usize = 256 << 20;
 
 /// The request that carries `batch` as number `number` of `instance`. `lost` replaces the report's causes.
 pub(super) fn request(
@@ -39,11 +38,11 @@ pub(super) fn request(
     lost: &BTreeMap<&'static str, u64>,
 ) -> Vec<u8> {
     let mut tables = Tables::new(batch);
-    let profile = tables.profile();
+    let profiles = tables.profiles();
     wrap(
         resource(identity, instance, number, batch, lost),
         identity,
-        profile,
+        profiles,
         tables.dictionary,
     )
     .encode_to_vec()
@@ -73,7 +72,8 @@ pub(super) fn report(
 pub(super) fn closing(base: &[u8], number: u64, more: &BTreeMap<&'static str, u64>) -> Option<Vec<u8>> {
     let mut request = ExportProfilesServiceRequest::decode(base).ok()?;
     let scopes = request.resource_profiles.first_mut()?;
-    let profile = scopes.scope_profiles.first_mut()?.profiles.first_mut()?;
+    let profiles = &mut scopes.scope_profiles.first_mut()?.profiles;
+    let profile = profiles.first()?;
     let until_unix_ns = profile.time_unix_nano.saturating_add(profile.duration_nano);
     let period_ns = u64::try_from(profile.period).ok()?;
     let silence = Batch {
@@ -83,7 +83,7 @@ pub(super) fn closing(base: &[u8], number: u64, more: &BTreeMap<&'static str, u6
         ..Batch::default()
     };
     let mut tables = Tables::new(&silence);
-    *profile = tables.profile();
+    *profiles = tables.profiles();
     request.dictionary = Some(tables.dictionary);
 
     let attributes = &mut scopes.resource.as_mut()?.attributes;
@@ -116,7 +116,7 @@ pub(super) fn closing(base: &[u8], number: u64, more: &BTreeMap<&'static str, u6
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Taken,
-    /// Profiles that it did not take, and why. A request holds one profile.
+    /// Profiles that it did not take, and why. A request holds one of each kind of sample.
     Rejected {
         profiles: i64,
         message: String,
@@ -145,43 +145,10 @@ pub(super) fn refusal(body: &[u8]) -> Option<String> {
     (!status.error_message.is_empty()).then_some(status.error_message)
 }
 
-/// Packs requests, one after the other in the same memory: some hundred pages that would be got anew for each.
-pub(super) struct Packer(zstd::bulk::Compressor<'static>);
-
-impl std::fmt::Debug for Packer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Packer")
-    }
-}
-
-impl Packer {
-    pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Self(zstd::bulk::Compressor::new(0)?))
-    }
-
-    pub(super) fn pack(&mut self, request: &[u8]) -> std::io::Result<Vec<u8>> {
-        self.0.compress(request)
-    }
-}
-
-/// One request, packed.
-pub(super) fn compress(request: &[u8]) -> std::io::Result<Vec<u8>> {
-    Packer::new()?.pack(request)
-}
-
-/// The reverse of [`compress`]; `None` when the bytes are something else or larger than any request of ours.
-pub(super) fn decompress(body: &[u8]) -> Option<Vec<u8>> {
-    let size = zstd::zstd_safe::get_frame_content_size(body).ok()??;
-    let size = usize::try_from(size)
-        .ok()
-        .filter(|size| *size <= LARGEST_REQUEST_BYTES)?;
-    zstd::bulk::decompress(body, size).ok()
-}
-
 fn wrap(
     resource: Resource,
     identity: &Identity,
-    profile: otlp::Profile,
+    profiles: Vec<otlp::Profile>,
     dictionary: otlp::ProfilesDictionary,
 ) -> ExportProfilesServiceRequest {
     let scope = InstrumentationScope {
@@ -191,7 +158,7 @@ fn wrap(
     };
     let scope_profiles = otlp::ScopeProfiles {
         scope: Some(scope),
-        profiles: vec![profile],
+        profiles,
         ..otlp::ScopeProfiles::default()
     };
     let resource_profiles = otlp::ResourceProfiles {
@@ -292,6 +259,8 @@ struct Tables<'a> {
     mappings: FastMap<(&'a str, Option<&'a str>), i32>,
     /// By the frames (indices into the batch) that the location stands for.
     locations: FastMap<&'a [u32], i32>,
+    /// By their numbers in the batch.
+    stacks: Vec<Option<i32>>,
 }
 
 impl<'a> Tables<'a> {
@@ -313,34 +282,47 @@ impl<'a> Tables<'a> {
             functions: FastMap::default(),
             mappings: FastMap::default(),
             locations: FastMap::default(),
+            stacks: vec![None; batch.stacks.len()],
         }
     }
 
-    /// The batch's one profile: samples of the same stack, thread, process and CPU become one with several time stamps.
-    fn profile(&mut self) -> otlp::Profile {
+    /// The batch's profiles: that of CPU time always, since it carries the period and the interval; those of waits where
+    /// there were any. Samples of the same stack, thread, process and CPU become one with several time stamps.
+    fn profiles(&mut self) -> Vec<otlp::Profile> {
+        let mut profiles = vec![self.profile("cpu", |kind| matches!(kind, SampleKind::Cpu))];
+        let of_waits = [
+            self.profile("off_cpu", |kind| matches!(kind, SampleKind::OffCpu(_))),
+            self.profile("run_queue", |kind| matches!(kind, SampleKind::RunQueue(_))),
+        ];
+        profiles.extend(of_waits.into_iter().filter(|profile| !profile.samples.is_empty()));
+        profiles
+    }
+
+    /// Samples of a thread that ran are counted, by the period; those of waits have their own nanoseconds.
+    fn profile(&mut self, name: &'static str, is_of: impl Fn(SampleKind) -> bool) -> otlp::Profile {
         let batch = self.batch;
-        let sample_type = otlp::ValueType {
+        let is_of_waits = name != "cpu";
+        let time = otlp::ValueType {
+            type_strindex: self.string(name),
+            unit_strindex: self.string("nanoseconds"),
+        };
+        let count = otlp::ValueType {
             type_strindex: self.string("samples"),
             unit_strindex: self.string("count"),
         };
-        let period_type = otlp::ValueType {
-            type_strindex: self.string("cpu"),
-            unit_strindex: self.string("nanoseconds"),
-        };
 
-        let mut order: Vec<&Sample> = batch.samples.iter().collect();
+        let mut order: Vec<&Sample> = batch.samples.iter().filter(|sample| is_of(sample.kind)).collect();
         order.sort_unstable_by(|a, b| {
             same_sample(a)
                 .cmp(&same_sample(b))
                 .then(a.ts_unix_ns.cmp(&b.ts_unix_ns))
         });
-        let mut stacks: Vec<Option<i32>> = vec![None; batch.stacks.len()];
         let mut processes: Vec<Option<Vec<i32>>> = vec![None; batch.processes.len()];
         let mut samples = Vec::new();
         for group in order.chunk_by(|a, b| same_sample(a) == same_sample(b)) {
             let first = group[0];
             let stack = first.stack as usize;
-            let stack_index = *stacks[stack].get_or_insert_with(|| self.stack(stack));
+            let stack_index = self.stack(stack);
             let mut attribute_indices = processes[first.process as usize]
                 .get_or_insert_with(|| self.process(&batch.processes[first.process as usize]))
                 .clone();
@@ -350,20 +332,35 @@ impl<'a> Tables<'a> {
             if batch.stacks[stack].truncated {
                 attribute_indices.push(self.attribute("stakeout.stack.truncated", Attribute::Flag(true)));
             }
+            if let Some(state) = first.kind.state() {
+                attribute_indices.push(self.attribute("wait.state", Attribute::Text(state.name())));
+            }
+            if let Some(class) = first.wait_class {
+                attribute_indices.push(self.attribute("wait.class", Attribute::Text(class.name())));
+            }
             samples.push(otlp::Sample {
                 stack_index,
                 attribute_indices,
+                values: if is_of_waits {
+                    group.iter().map(|sample| value(sample)).collect()
+                } else {
+                    Vec::new()
+                },
                 timestamps_unix_nano: group.iter().map(|sample| sample.ts_unix_ns).collect(),
                 ..otlp::Sample::default()
             });
         }
         otlp::Profile {
-            sample_type: Some(sample_type),
+            sample_type: Some(if is_of_waits { time } else { count }),
             samples,
             time_unix_nano: batch.from_unix_ns,
             duration_nano: batch.until_unix_ns.saturating_sub(batch.from_unix_ns),
-            period_type: Some(period_type),
-            period: i64::try_from(batch.period_ns).unwrap_or(i64::MAX),
+            period_type: (!is_of_waits).then_some(time),
+            period: if is_of_waits {
+                0
+            } else {
+                i64::try_from(batch.period_ns).unwrap_or(i64::MAX)
+            },
             ..otlp::Profile::default()
         }
     }
@@ -431,6 +428,9 @@ impl<'a> Tables<'a> {
     }
 
     fn stack(&mut self, stack: usize) -> i32 {
+        if let Some(index) = self.stacks[stack] {
+            return index;
+        }
         let frames: &'a [u32] = &self.batch.stacks[stack].frames;
         let mut location_indices = Vec::with_capacity(frames.len());
         let mut rest = frames;
@@ -439,7 +439,9 @@ impl<'a> Tables<'a> {
             location_indices.push(self.location(place));
             rest = further;
         }
-        push(&mut self.dictionary.stack_table, otlp::Stack { location_indices })
+        let index = push(&mut self.dictionary.stack_table, otlp::Stack { location_indices });
+        self.stacks[stack] = Some(index);
+        index
     }
 
     /// How many of the first frames are one place in the code: inlined ones and the one that they were inlined into.
@@ -537,8 +539,20 @@ impl<'a> Tables<'a> {
 }
 
 /// What must be equal for two samples to be one OTLP sample with two time stamps.
-fn same_sample(sample: &Sample) -> (u32, u32, u32, u32, &str) {
-    (sample.stack, sample.process, sample.tid, sample.cpu, &sample.thread)
+fn same_sample(sample: &Sample) -> (u32, u32, u32, u32, SampleKind, &str) {
+    let Sample {
+        stack,
+        process,
+        tid,
+        cpu,
+        kind,
+        ..
+    } = *sample;
+    (stack, process, tid, cpu, kind, &sample.thread)
+}
+
+fn value(sample: &Sample) -> i64 {
+    i64::try_from(sample.value_ns).unwrap_or(i64::MAX)
 }
 
 /// Whether `outer` is what the inlined frame before it was inlined into, and not the start of another place.

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::frames::Stack;
+use crate::frames::{SampleKind, Stack, WaitClass, WaitState};
 use crate::metadata::Metadata;
 use crate::ship::{Report, Sample};
 
@@ -80,6 +80,9 @@ fn batch() -> Batch {
         },
     ];
     let sample = |ts_unix_ns, cpu, tid, thread: &str, process, stack| Sample {
+        kind: SampleKind::Cpu,
+        value_ns: 0,
+        wait_class: None,
         ts_unix_ns,
         cpu,
         tid,
@@ -117,6 +120,7 @@ fn batch() -> Batch {
         stacks,
         processes,
         samples,
+        run_queues: Vec::new(),
     }
 }
 
@@ -406,4 +410,76 @@ fn compression_is_undone_and_bounded() {
     assert!(decompress(b"not zstd").is_none());
     // A frame header that claims 2^60 bytes.
     assert!(decompress(&[0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10]).is_none());
+}
+
+#[test]
+fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
+    let mut batch = batch();
+    let count = batch.samples.len();
+    let wait = |ts_unix_ns, kind, value_ns, wait_class| Sample {
+        ts_unix_ns,
+        kind,
+        value_ns,
+        wait_class,
+        ..batch.samples[0].clone()
+    };
+    let asleep = SampleKind::OffCpu(WaitState::Sleeping);
+    let waits = [
+        wait(1_300, asleep, 150, Some(WaitClass::Lock)),
+        wait(1_200, asleep, 50, Some(WaitClass::Lock)),
+        wait(
+            1_250,
+            SampleKind::OffCpu(WaitState::Uninterruptible),
+            50,
+            Some(WaitClass::Io),
+        ),
+        wait(1_300, SampleKind::RunQueue(WaitState::Preempted), 100, None),
+    ];
+    batch.samples.extend(waits);
+    let bytes = request(&identity(), Uuid::from_u128(1), 4, &batch, &BTreeMap::new());
+    // What there is of threads that ran is as before.
+    let decoded = decode(&bytes);
+    assert_eq!(decoded.samples.iter().map(|s| s.timestamps.len()).sum::<usize>(), count);
+    assert!(decoded.samples.iter().all(|s| !s.attributes.contains_key("wait.state")));
+
+    let mut request = ExportProfilesServiceRequest::decode(&*bytes).unwrap();
+    let profiles = request.resource_profiles.remove(0).scope_profiles.remove(0).profiles;
+    let table = &decoded.dictionary;
+    let text = |index: i32| table.string_table[index as usize].as_str();
+    let rows = profiles[1..].iter().flat_map(|profile| {
+        let sample_type = profile.sample_type.as_ref().unwrap();
+        assert_eq!((profile.time_unix_nano, profile.duration_nano), (1_000, 1_000));
+        assert_eq!((profile.period, text(sample_type.unit_strindex)), (0, "nanoseconds"));
+        profile.samples.iter().map(move |sample| {
+            let attributes = sample.attribute_indices.iter().filter_map(|index| {
+                let attribute = &table.attribute_table[*index as usize];
+                let value = attribute.value.as_ref()?.value.as_ref()?;
+                match value {
+                    Value::StringValue(value) if text(attribute.key_strindex).starts_with("wait.") => {
+                        Some(value.as_str())
+                    }
+                    _ => None,
+                }
+            });
+            let attributes: Vec<&str> = attributes.collect();
+            let name = text(sample_type.type_strindex);
+            (
+                name,
+                attributes.join(" "),
+                sample.timestamps_unix_nano.clone(),
+                sample.values.clone(),
+            )
+        })
+    });
+    let rows: BTreeSet<_> = rows
+        .map(|(name, rest, times, values)| (name.to_owned(), rest, times, values))
+        .collect();
+    let row =
+        |name: &str, rest: &str, times: &[u64], values: &[i64]| (name.into(), rest.into(), times.into(), values.into());
+    let expected = BTreeSet::from([
+        row("off_cpu", "sleeping lock", &[1_200, 1_300], &[50, 150]),
+        row("off_cpu", "uninterruptible io", &[1_250], &[50]),
+        row("run_queue", "preempted", &[1_300], &[100]),
+    ]);
+    assert_eq!(rows, expected);
 }

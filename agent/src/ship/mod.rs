@@ -11,6 +11,7 @@ mod encode;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod losses;
+mod packing;
 mod send;
 mod shared;
 mod shipper;

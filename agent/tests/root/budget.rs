@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::AgentConfig;
-use stakeout_agent::kernel::Sensor;
+use stakeout_agent::kernel::{Sensor, Waits};
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
@@ -296,7 +296,7 @@ fn mapped_maps_count_once() {
         return;
     }
     let _turn = take_turn();
-    let sensor = Sensor::start(20, 16 * MIB).unwrap();
+    let sensor = Sensor::start(20, 16 * MIB, Waits::On, 50_000_000).unwrap();
     let bytes = |size: &str| size.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10;
     // Ranges, each followed by what it has.
     let (mut mapped, mut is_map) = (0, false);

@@ -22,4 +22,5 @@ mod recording;
 mod restless;
 mod short_lives;
 mod timers;
+mod waits;
 mod whole_stacks;

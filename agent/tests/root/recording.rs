@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::{Agent, AgentConfig, Totals};
-use stakeout_agent::frames::{Frame, FrameKind, Stack};
+use stakeout_agent::frames::{Frame, FrameKind, SampleKind, Stack};
 use stakeout_agent::kernel::preflight;
 use stakeout_agent::metadata::Resolver;
 use stakeout_agent::ship::{Batch, Process, Sample};
@@ -122,8 +122,16 @@ fn samples_of(batch: &Batch) -> impl Iterator<Item = Seen<'_>> {
 }
 
 impl Recorded {
+    /// Of threads that ran.
     pub(crate) fn samples(&self) -> impl Iterator<Item = Seen<'_>> {
-        self.batches.iter().flat_map(samples_of)
+        let all = self.batches.iter().flat_map(samples_of);
+        all.filter(|seen| seen.sample.kind == SampleKind::Cpu)
+    }
+
+    /// Those that waited, too.
+    pub(crate) fn all_of_tgid(&self, tgid: u32) -> Vec<Seen<'_>> {
+        let all = self.batches.iter().flat_map(samples_of);
+        all.filter(|seen| seen.process.tgid == tgid).collect()
     }
 
     pub(crate) fn of_tgid(&self, tgid: u32) -> Vec<Seen<'_>> {
@@ -132,6 +140,15 @@ impl Recorded {
 }
 
 impl<'a> Seen<'a> {
+    /// What the sample stands for.
+    pub(crate) fn seconds(self) -> f64 {
+        let ns = match self.sample.kind {
+            SampleKind::Cpu => self.batch.period_ns,
+            SampleKind::OffCpu(_) | SampleKind::RunQueue(_) => self.sample.value_ns,
+        };
+        ns as f64 / 1e9
+    }
+
     /// Leaf first.
     pub(crate) fn frames(self) -> impl DoubleEndedIterator<Item = &'a Frame> + Clone {
         self.stack

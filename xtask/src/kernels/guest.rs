@@ -20,7 +20,7 @@ const PROGRAMS: [&str; 10] = [
 pub(super) const END: &str = "guest: the tests have ended";
 
 /// Tests whose bounds are those of a processor that keeps up with its clock.
-const NOT_EMULATED: [&str; 19] = [
+const NOT_EMULATED: [&str; 22] = [
     "a_library_that_a_short_process_loads_late",
     "a_program_that_runs_again_after_its_file_was_given_up",
     "a_ring_that_overflows_loses_samples",
@@ -37,7 +37,10 @@ const NOT_EMULATED: [&str; 19] = [
     "shares_roots_and_cpu_time",
     "tables_that_do_not_fit_are_counted",
     "the_documented_capabilities_are_enough",
+    "threads_that_share_cpus_wait",
+    "waits_are_told_by_their_time",
     "what_changes_while_it_is_read",
+    "where_switches_are_too_many",
     "who_maps_code_all_the_time",
     "without_a_server_it_spools",
 ];

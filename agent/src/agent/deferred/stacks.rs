@@ -7,7 +7,7 @@ use crate::agent::locate::address_of;
 use crate::agent::naming::{Ahead, is_of};
 use crate::agent::tables::UnwindStats;
 use crate::cpu_budget::CpuBudget;
-use crate::frames::{CodeLocation, ProgramKey, SourceId};
+use crate::frames::{CodeLocation, ProgramKey, SampleKind, SourceId};
 use crate::kernel::{
     DeferredWalk, EXACT_ADDRESS, FrameWord, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
 };
@@ -26,6 +26,8 @@ pub(in crate::agent) struct DeferredStack {
 /// The sample without what its walk changes.
 #[derive(Debug)]
 pub(super) struct OwnedSample {
+    kind: SampleKind,
+    value_ns: u64,
     time_ns: u64,
     cpu: u32,
     tid: u32,
@@ -61,6 +63,8 @@ pub(super) struct Ended {
 impl OwnedSample {
     fn of(sample: &RawSample<'_>) -> Self {
         Self {
+            kind: sample.kind,
+            value_ns: sample.value_ns,
             time_ns: sample.time_ns,
             cpu: sample.cpu,
             tid: sample.tid,
@@ -79,6 +83,8 @@ impl OwnedSample {
     /// As the kernel side would have handed it over, had it ended the walk so.
     pub(super) fn as_raw(&self, walk_end: WalkEnd) -> RawSample<'_> {
         RawSample {
+            kind: self.kind,
+            value_ns: self.value_ns,
             time_ns: self.time_ns,
             cpu: self.cpu,
             tgid: self.key.tgid,

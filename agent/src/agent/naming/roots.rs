@@ -255,6 +255,7 @@ fn is_libc(module: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::SampleKind;
 
     fn frame(module: &str, function: &str, line: u32) -> Frame {
         Frame {
@@ -268,6 +269,9 @@ mod tests {
 
     fn sample(tid: u32, stack: u32) -> Sample {
         Sample {
+            kind: SampleKind::Cpu,
+            value_ns: 0,
+            wait_class: None,
             ts_unix_ns: 0,
             cpu: 0,
             tid,

@@ -8,7 +8,7 @@ use super::frame_table::FrameTable;
 use super::intervals::Behind;
 use super::roots::{End, Roots};
 use super::work::{Finished, Work};
-use crate::frames::{CodeLocation, Frame, Frames, SourceId, Stack};
+use crate::frames::{CodeLocation, Frame, FrameKind, Frames, SampleKind, SourceId, Stack, WaitClass};
 use crate::hash::FastMap;
 use crate::process::{Program, Source};
 use crate::ship::{Batch, Process, Sample};
@@ -59,7 +59,16 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         frequency_hz,
         period_ns,
         mut report,
+        mut run_queues,
+        wait_factor,
     } = finished;
+    interval.name_groups(&mut run_queues);
+    for queue in run_queues.iter_mut().filter(|_| wait_factor > 1.0) {
+        (queue.count, queue.total_ns) = (times(queue.count, wait_factor), times(queue.total_ns, wait_factor));
+        for (_, count) in &mut queue.buckets {
+            *count = times(u64::from(*count), wait_factor) as u32;
+        }
+    }
     // Each location once, and which of them each stack has, one after the other. Frames of a runtime, which have their
     // names already, are counted on from the end.
     let mut location_index: FastMap<CodeLocation, u32> = FastMap::default();
@@ -133,7 +142,16 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     });
     let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
     let processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
+    let mut classes: FastMap<u32, WaitClass> = FastMap::default();
+    let mut class_of = |stack: u32| {
+        *classes
+            .entry(stack)
+            .or_insert_with(|| wait_class(&stacks[stack as usize], &frame_table.frames))
+    };
     let samples = interval.samples.into_iter().map(|sample| Sample {
+        kind: sample.kind,
+        value_ns: times(sample.value_ns, wait_factor),
+        wait_class: matches!(sample.kind, SampleKind::OffCpu(_)).then(|| class_of(sample.stack)),
         ts_unix_ns: span.unix_ns(sample.time_ns),
         cpu: sample.cpu,
         tid: sample.tid,
@@ -153,7 +171,19 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         stacks,
         processes,
         samples,
+        run_queues,
     }
+}
+
+/// Exact where the factor is 1.
+fn times(value: u64, factor: f64) -> u64 {
+    (value as f64 * factor).round() as u64
+}
+
+fn wait_class(stack: &Stack, frames: &[Frame]) -> WaitClass {
+    let frames = stack.frames.iter().map(|index| &frames[*index as usize]);
+    let kernel = frames.take_while(|frame| frame.kind == FrameKind::Kernel);
+    WaitClass::of(kernel.filter_map(|frame| frame.function.as_deref()))
 }
 
 fn process(program: &Program) -> Process {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stakeout_agent::frames::Stack;
+use stakeout_agent::frames::{SampleKind, Stack};
 use stakeout_agent::ship::{
     Batch, Identity, Process, Report, Retry, Sample, ShipConfig, ShipError, ShipStats, Shipper, Submitted, Token,
 };
@@ -67,6 +67,9 @@ impl Agent {
         // Unlike an earlier agent's of the same test.
         let salt = u64::from(self.shipper.instance().as_fields().0) << 24;
         let sample = |n| Sample {
+            kind: SampleKind::Cpu,
+            value_ns: 0,
+            wait_class: None,
             ts_unix_ns: salt + n,
             cpu: 0,
             tid: 7,
@@ -96,6 +99,7 @@ impl Agent {
                 ..Process::default()
             }],
             samples: (from..self.taken).map(sample).collect(),
+            run_queues: vec![],
         };
         self.submitted.extend((from..self.taken).map(|n| salt + n));
         let _ = self.shipper.submit(batch);

@@ -120,7 +120,7 @@ fn a_signal_frame_gives_back_all_registers() {
 fn the_kernel_side_compiles_for_both_architectures() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     for arch in ["x86", "arm64"] {
-        for name in ["sampler", "lifecycle"] {
+        for name in ["sampler", "lifecycle", "waits"] {
             let done = Command::new("clang")
                 .args([
                     "-target",

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The clock of a thread's waits: time off its CPU, asleep or runnable. In each period of it lies one point, anywhere in it
+ * with the same chance, so that points passed times the period are the time waited: of any part of it in the mean, of all
+ * of it to a period. Points that were a period apart would be in step with threads that wait periodically.
+ */
+#ifndef STAKEOUT_WAITS_H
+#define STAKEOUT_WAITS_H
+
+/*
+ * Of one thread. The CPU that it leaves or gets writes it, the one that wakes it writes `wake_ns` alone, and whoever
+ * visits sleepers writes beside the first: the lock is for these two.
+ */
+struct so_wait {
+	struct bpf_spin_lock lock;
+	u32 state;		/* enum so_wait_state */
+	u64 began_ns;
+	/* Waited since, and not counted yet; 0 where the thread runs. */
+	u64 from_ns;
+	u64 wake_ns;
+	/* The turn of observation in which the above was written. */
+	u64 turn_ns;
+	/* How far the present period has come, and where its point is. */
+	u64 at_ns;
+	u64 point_ns;
+	u64 period_ns;
+	u32 pending;		/* one more than the number of its entry in `pending`; 0 without one */
+	u32 random;
+};
+
+/* The bucket of a wait for a CPU in struct so_queue. */
+SO_INLINE u32 so_queue_bucket(u64 ns)
+{
+	u64 length = ns >> 10, rest;
+	u32 power = 0;
+
+	if (length < 4)
+		return length;
+	rest = length >> 2;
+	if (rest >> 32)
+		return SO_QUEUE_BUCKETS - 1;
+	if (rest >> 16) {
+		rest >>= 16;
+		power += 16;
+	}
+	if (rest >> 8) {
+		rest >>= 8;
+		power += 8;
+	}
+	if (rest >> 4) {
+		rest >>= 4;
+		power += 4;
+	}
+	if (rest >> 2) {
+		rest >>= 2;
+		power += 2;
+	}
+	if (rest >> 1)
+		power += 1;
+	power = (power + 1) * 4 + (length >> power & 3);
+	return power < SO_QUEUE_BUCKETS ? power : SO_QUEUE_BUCKETS - 1;
+}
+
+/* Points passed. */
+struct so_passed {
+	u64 off_cpu;
+	u64 run_queue;
+};
+
+/* A point in a new period, from 1 to its end (xorshift of 32 bits: Marsaglia, Xorshift RNGs, 2003). */
+SO_INLINE void so_draw_point(struct so_wait *wait)
+{
+	u32 random = wait->random | !wait->random;
+
+	random ^= random << 13;
+	random ^= random >> 17;
+	random ^= random << 5;
+	wait->random = random;
+	wait->point_ns = ((u64)random * (wait->period_ns >> 8) >> 24) + 1;
+}
+
+/* Begins a period of this length. */
+SO_INLINE void so_set_period(struct so_wait *wait, u64 period_ns)
+{
+	wait->period_ns = period_ns;
+	wait->at_ns = 0;
+	so_draw_point(wait);
+}
+
+/* Lets the clock run; gives the points that it passed. */
+SO_INLINE u64 so_clock_run(struct so_wait *wait, u64 ns)
+{
+	u64 passed = 0, end = wait->at_ns + ns, periods;
+
+	if (end < wait->period_ns) {
+		passed = wait->at_ns < wait->point_ns && end >= wait->point_ns;
+		wait->at_ns = end;
+		return passed;
+	}
+	/* This period's point, those of the periods that are passed whole, and that of the one that it comes into. */
+	periods = end / wait->period_ns;
+	passed = (wait->at_ns < wait->point_ns) + periods - 1;
+	wait->at_ns = end % wait->period_ns;
+	so_draw_point(wait);
+	return passed + (wait->at_ns >= wait->point_ns);
+}
+
+/*
+ * Counts the wait up to now. A thread that slept is runnable from its wake-up on. One that has come back without a wake-up
+ * since the wait began did not sleep: a signal was there already, or it was woken before the turn began.
+ */
+SO_INLINE void so_settle(struct so_wait *wait, u64 now_ns, int has_come_back, struct so_passed *passed)
+{
+	u64 from = wait->from_ns, woken;
+
+	if (wait->state == SO_WAIT_NEW || wait->state == SO_WAIT_PREEMPTED)
+		woken = from;
+	else if (wait->wake_ns >= wait->began_ns)
+		woken = wait->wake_ns;
+	else
+		woken = has_come_back ? from : now_ns;
+	if (woken < from)
+		woken = from;
+	if (woken > now_ns)
+		woken = now_ns;
+	passed->off_cpu = so_clock_run(wait, woken - from);
+	passed->run_queue = so_clock_run(wait, now_ns - woken);
+}
+
+#endif

@@ -1,0 +1,96 @@
+//! Which turns waits are observed in, where to observe them all the time would cost too much.
+
+use crate::random::Random;
+
+/// Share of the machine's CPU time that seeing threads wait may take.
+const LIMIT: f64 = 0.005;
+/// Most turns of which one is observed.
+const MAX_TURNS: u32 = 8;
+
+/// One turn of so many is observed, which one is drawn, so that nothing is in step with it.
+#[derive(Debug, Clone)]
+pub(in crate::agent) struct WaitTurns {
+    turns: u32,
+    /// Of the turns that stand for each other, the present one and the one that is observed.
+    present: u32,
+    drawn: u32,
+    /// How often there were to be more.
+    pub(in crate::agent) lengthened: u64,
+}
+
+impl Default for WaitTurns {
+    fn default() -> Self {
+        Self {
+            turns: 1,
+            present: 0,
+            drawn: 0,
+            lengthened: 0,
+        }
+    }
+}
+
+impl WaitTurns {
+    /// How many turns an observed one stands for.
+    pub(in crate::agent) fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// Begins the next turn: true where it is observed.
+    pub(in crate::agent) fn begin(&mut self, random: &mut Random) -> bool {
+        self.present += 1;
+        if self.present >= self.turns {
+            self.present = 0;
+            self.drawn = random.between(0.0, f64::from(self.turns)) as u32;
+        }
+        self.present == self.drawn
+    }
+
+    /// After an interval in which `share` of the machine's CPU time went into seeing threads wait. True where the number
+    /// of turns is another one from now on: one is to begin.
+    pub(in crate::agent) fn after(&mut self, share: f64) -> bool {
+        let before = self.turns;
+        if share > LIMIT && self.turns < MAX_TURNS {
+            self.turns *= 2;
+            self.lengthened += 1;
+        } else if share < LIMIT / 3.0 && self.turns > 1 {
+            self.turns /= 2;
+        }
+        // The next call of `begin` draws.
+        if self.turns != before {
+            self.present = self.turns;
+        }
+        self.turns != before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_turn_of_each_round_is_observed_and_none_is_preferred() {
+        let mut random = Random::seeded(7);
+        let mut turns = WaitTurns::default();
+        assert!((0..5).all(|_| turns.begin(&mut random)), "all, where it costs little");
+        assert!(turns.after(0.02) && turns.after(0.01) && !turns.after(0.004));
+        assert_eq!((turns.turns(), turns.lengthened), (4, 2));
+        let mut observed = [0; 4];
+        for _ in 0..1000 {
+            let round: Vec<bool> = (0..4).map(|_| turns.begin(&mut random)).collect();
+            assert_eq!(round.iter().filter(|is_observed| **is_observed).count(), 1);
+            observed[round.iter().position(|is_observed| *is_observed).unwrap()] += 1;
+        }
+        assert!(observed.iter().all(|count| (200..300).contains(count)), "{observed:?}");
+        assert!(turns.after(0.001) && turns.after(0.001) && !turns.after(0.0));
+        assert!(turns.begin(&mut random));
+    }
+
+    #[test]
+    fn there_are_never_more_than_a_bound() {
+        let mut turns = WaitTurns::default();
+        (0..20).for_each(|_| {
+            turns.after(1.0);
+        });
+        assert_eq!(turns.turns(), MAX_TURNS);
+    }
+}

@@ -1,0 +1,99 @@
+//! How waits are observed: by which periods, in which turns, how much of the time.
+
+use crate::agent::limits::{WaitPeriods, WaitTurns};
+use crate::kernel::{Counters, WaitCounters};
+
+/// How waits are observed at present.
+#[derive(Debug)]
+pub(in crate::agent) struct Waiting {
+    pub(super) periods: WaitPeriods,
+    pub(super) turns: WaitTurns,
+    /// Up to the last interval's end.
+    pub(super) before: WaitCounters,
+    pub(super) observed: Observed,
+}
+
+/// How much of the time waits were observed.
+#[derive(Debug)]
+pub(super) struct Observed {
+    /// Since when there was no share.
+    from_ns: u64,
+    observed_ns: u64,
+    /// Since when they are observed, and that is not in the sum yet.
+    since_ns: Option<u64>,
+}
+
+impl Observed {
+    fn add(&mut self, now_ns: u64) {
+        self.observed_ns += self.since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
+        self.since_ns = self.since_ns.map(|_| now_ns);
+    }
+
+    pub(super) fn turn(&mut self, is_observed: bool, now_ns: u64) {
+        self.add(now_ns);
+        self.since_ns = is_observed.then_some(now_ns);
+    }
+
+    /// What the time up to now is of what was observed of it. Where that is nothing, the next call's has this time, too.
+    pub(super) fn take_factor(&mut self, now_ns: u64) -> f64 {
+        self.add(now_ns);
+        if self.observed_ns == 0 {
+            return 1.0;
+        }
+        let factor = now_ns.saturating_sub(self.from_ns) as f64 / self.observed_ns as f64;
+        (self.from_ns, self.observed_ns) = (now_ns, 0);
+        factor.max(1.0)
+    }
+}
+
+impl Waiting {
+    pub(in crate::agent) fn new(period_ns: u64, now_ns: u64) -> Self {
+        Self {
+            periods: WaitPeriods::new(period_ns),
+            turns: WaitTurns::default(),
+            before: WaitCounters::default(),
+            observed: Observed {
+                from_ns: now_ns,
+                observed_ns: 0,
+                since_ns: Some(now_ns),
+            },
+        }
+    }
+
+    /// What was done less well, by name.
+    pub(in crate::agent) fn limits(&self, counters: &Counters) -> [(&'static str, u64); 6] {
+        [
+            ("wait_period_lengthened", self.periods.lengthened),
+            ("wait_turns_lengthened", self.turns.lengthened),
+            ("wait_stacks_moved", counters.waits.stacks_moved),
+            ("wait_stacks_refused", counters.waits.stacks_refused),
+            ("wait_threads_left_out", counters.waits.threads_left_out),
+            ("run_queues_left_out", counters.waits.queues_left_out),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_observed_stands_for_all_of_the_time() {
+        let mut observed = Observed {
+            from_ns: 100,
+            observed_ns: 0,
+            since_ns: Some(100),
+        };
+        assert_eq!(observed.take_factor(200), 1.0);
+        observed.turn(false, 250);
+        assert_eq!(observed.take_factor(400), 4.0, "50 of 200");
+        assert_eq!(observed.take_factor(500), 1.0, "nothing, of which nothing is told");
+        observed.turn(true, 550);
+        assert_eq!(
+            observed.take_factor(600),
+            4.0,
+            "50, for 200 since the last that was told"
+        );
+        assert_eq!(observed.take_factor(700), 1.0);
+    }
+}

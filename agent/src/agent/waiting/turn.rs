@@ -1,0 +1,58 @@
+//! What the sampling thread does so that waits are seen, and told in time, without costing too much.
+
+use crate::agent::sampling::Sampling;
+use crate::agent::threads::AgentError;
+use crate::kernel::Counters;
+use crate::sys::monotonic_ns;
+
+impl Sampling {
+    /// Begins the next turn of observation, where not all of the time is observed.
+    pub(in crate::agent) fn turn_waits(&mut self) -> Result<(), AgentError> {
+        if self.waiting.turns.turns() > 1 {
+            self.begin_turn()?;
+        }
+        Ok(())
+    }
+
+    fn begin_turn(&mut self) -> Result<(), AgentError> {
+        let is_observed = self.waiting.turns.begin(&mut self.random);
+        let now_ns = self.sensor.observe_waits(is_observed)?;
+        self.waiting.observed.turn(is_observed, now_ns);
+        Ok(())
+    }
+
+    /// Has threads told that sleep on, so that their time is in the interval in which it passed. Gives what the samples of
+    /// waits are to be multiplied by, since not all of the interval was observed.
+    pub(in crate::agent) fn tell_sleepers(&mut self) -> Result<f64, AgentError> {
+        self.sensor.visit_sleepers(self.waiting.periods.both_ns())?;
+        Ok(self.waiting.observed.take_factor(monotonic_ns()))
+    }
+
+    /// After an interval of so many seconds.
+    pub(in crate::agent) fn keep_wait_limits(&mut self, seconds: f64, counters: &Counters) -> Result<(), AgentError> {
+        let waits = counters.waits;
+        let cpu_seconds = waits.bpf_ns.saturating_sub(self.waiting.before.bpf_ns) as f64 / 1e9;
+        let switches = waits.switches.saturating_sub(self.waiting.before.switches);
+        self.waiting.before = waits;
+        let budget = self.waits_per_second();
+        self.waiting.periods.after(seconds, budget, waits);
+        let share = cpu_seconds / seconds / f64::from(self.cpus.max(1));
+        if self.waiting.turns.after(share) {
+            let turns = self.waiting.turns.turns();
+            tracing::info!(
+                turns,
+                switches_per_second = (switches as f64 / seconds) as u64,
+                used_share = format!("{share:.4}"),
+                "waits are observed in one turn of so many"
+            );
+            self.begin_turn()?;
+        }
+        Ok(())
+    }
+
+    /// Samples of waits that there may be: about twice as many as the timers give on busy CPUs, of threads that run now and
+    /// then, and as many again of those that sleep.
+    fn waits_per_second(&self) -> f64 {
+        2.0 * f64::from(self.config.frequency_hz / self.divisor) * f64::from(self.cpus.max(1))
+    }
+}
