@@ -353,8 +353,8 @@ enum so_wait_state {
 };
 
 /*
- * Stands before a struct so_sample that tells of a wait. Both times are points that the thread's clock passed before and
- * after it was woken, times its period; one of them is not 0.
+ * Stands before a struct so_sample that tells of a wait. Both times are points that the thread's clock passed before
+ * and after it was woken, times its period; one of them is not 0.
  */
 struct so_waited {
 	u64 off_cpu_ns;
@@ -373,8 +373,8 @@ struct so_queue_key {
 };
 
 /*
- * The waits that have ended, cumulative. Their lengths in units of 1,024 ns have a bucket each up to 3, and from there on
- * four between each power of two and the next; the last one has all that are longer.
+ * The waits that have ended, cumulative. Their lengths in units of 1,024 ns have a bucket each up to 3, and from there
+ * on four between each power of two and the next; the last one has all that are longer.
  */
 struct so_queue {
 	u64 count;

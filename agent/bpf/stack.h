@@ -455,8 +455,8 @@ SO_INLINE struct so_process *find_process(struct so_scratch *record)
 }
 
 /*
- * Walks the user stack of the running thread, whose first frame's registers are set, and puts its frames behind those of
- * the kernel. Says how it ended. A function of its own: with the walk's, a program's stack has room for little else
+ * Walks the user stack of the running thread, whose first frame's registers are set, and puts its frames behind those
+ * of the kernel. Says how it ended. A function of its own: with the walk's, a program's stack has room for little else
  * ("combined stack size of 4 calls is 528. Too large", on 6.12).
  */
 APART int walk_stack(u32 unused)

@@ -445,8 +445,8 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 }
 
 /*
- * One of these two is loaded, by whether the kernel can have a thread tell its stack. The verifier of older ones adds the
- * BPF stack of what is never run.
+ * One of these two is loaded, by whether the kernel can have a thread tell its stack. The verifier of older ones
+ * adds the BPF stack of what is never run.
  */
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *ctx)
@@ -553,8 +553,8 @@ SO_INLINE void tell_sleeper(struct task_struct *task, struct so_wait *wait, stru
 }
 
 /*
- * Looks at every thread, at times that nothing about the threads decides: only then may a period change. The first visit
- * of a turn finds out who waits, the last one ends the turn for those that do.
+ * Looks at every thread, at times that nothing about the threads decides: only then may a period change. The first
+ * visit of a turn finds out who waits, the last one ends the turn for those that do.
  */
 SEC("iter/task")
 int visit(struct bpf_iter__task *ctx)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The clock of a thread's waits: time off its CPU, asleep or runnable. In each period of it lies one point, anywhere in it
- * with the same chance, so that points passed times the period are the time waited: of any part of it in the mean, of all
- * of it to a period. Points that were a period apart would be in step with threads that wait periodically.
+ * The clock of a thread's waits: time off its CPU, asleep or runnable. In each period of it lies one point,
+ * anywhere in it with the same chance, so that points passed times the period are the time waited: of any part of
+ * it in the mean, of all of it to a period. Points that were a period apart would be in step with threads that wait
+ * periodically.
  */
 #ifndef STAKEOUT_WAITS_H
 #define STAKEOUT_WAITS_H
@@ -106,8 +107,8 @@ SO_INLINE u64 so_clock_run(struct so_wait *wait, u64 ns)
 }
 
 /*
- * Counts the wait up to now. A thread that slept is runnable from its wake-up on. One that has come back without a wake-up
- * since the wait began did not sleep: a signal was there already, or it was woken before the turn began.
+ * Counts the wait up to now. A thread that slept is runnable from its wake-up on. One that has come back without a
+ * wake-up since the wait began did not sleep: a signal was there already, or it was woken before the turn began.
  */
 SO_INLINE void so_settle(struct so_wait *wait, u64 now_ns, int has_come_back, struct so_passed *passed)
 {

@@ -92,13 +92,13 @@ pub struct Arguments {
     )]
     pub command_lines: CommandLines,
 
-    /// Whether threads are seen to wait, off their CPU and for one: on is wherever the kernel can, auto where it can have
-    /// a thread tell its own stack (Linux 6.18), off loads no hook.
+    /// Whether threads are seen to wait, off their CPU and for one: on is wherever the kernel can, auto where it
+    /// can have a thread tell its own stack (Linux 6.18), off loads no hook.
     #[arg(long, env = "STAKEOUT_WAITS", value_name = "HOW", value_enum, default_value_t)]
     pub waits: Waits,
 
-    /// Milliseconds off its CPU that a sample of a thread that waits stands for, 1 to 10000; more where there would be too
-    /// many samples.
+    /// Milliseconds off its CPU that a sample of a thread that waits stands for, 1 to 10000; more where there would
+    /// be too many samples.
     #[arg(long, env = "STAKEOUT_WAIT_PERIOD", value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub wait_period: u64,
 

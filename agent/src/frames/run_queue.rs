@@ -19,8 +19,8 @@ pub struct RunQueue {
     pub buckets: Box<[(u8, u32)]>,
 }
 
-/// The shortest wait of a bucket: in units of 1,024 ns one bucket each up to 3, and from there on four between each power
-/// of two and the next.
+/// The shortest wait of a bucket: in units of 1,024 ns one bucket each up to 3, and from there on four between each
+/// power of two and the next.
 pub fn bucket_begins_ns(bucket: u8) -> u64 {
     let (bucket, unit_bits) = (u64::from(bucket), 10);
     if bucket < 4 {

@@ -14,11 +14,12 @@ use crate::unwind::{Memory, Published, Range};
 /// Records behind one another, each with its length in front.
 pub(crate) fn records(bytes: &[u8]) {
     let mut input = Input(bytes);
-    let (mut drained, mut count) = (Drained::default(), 0);
+    let (mut drained, mut waits, mut count) = (Drained::default(), Drained::default(), 0);
     while !input.0.is_empty() {
         let bytes = usize::try_from(input.number::<2>()).unwrap_or_default();
         let record = input.bytes(bytes);
         drained.push(record);
+        waits.push_wait(record);
         parse_event(record);
         count += 1;
     }
@@ -35,6 +36,16 @@ pub(crate) fn records(bytes: &[u8]) {
     assert_eq!(samples + drained.malformed, count);
     assert_eq!((addresses, stacks), (drained.addresses.len(), drained.stacks.len()));
     assert!(addresses * size_of::<u64>() + stacks <= bytes.len());
+    // A wait may be two samples, with the same frames.
+    let (mut addresses, mut stacks) = (0, 0);
+    waits.samples(|sample| {
+        addresses += sample.kernel.len() + sample.user.len();
+        stacks += sample.deferred.map_or(0, |deferred| deferred.stack.len());
+        assert!(sample.kind.state().is_some() && sample.value_ns > 0);
+    });
+    assert_eq!((addresses, stacks), (waits.addresses.len(), waits.stacks.len()));
+    let asleep: usize = waits.asleep.iter().map(|asleep| asleep.words.len()).sum();
+    assert!((addresses / 2 + asleep) * size_of::<u64>() <= bytes.len());
 }
 
 /// What a ring of new mappings holds.

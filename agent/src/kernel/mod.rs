@@ -1,8 +1,8 @@
 //! The only room that knows libbpf: what samples, and what is told of processes.
 //!
 //! In: a sampling rate. Out: samples with raw addresses ([`RawSample`]), news of processes ([`Event`]), counters
-//! ([`Counters`]), samples of threads that wait. Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot. It never names
-//! an address, and reads no file of another process.
+//! ([`Counters`]), samples of threads that wait. Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock
+//! ticks since boot. It never names an address, and reads no file of another process.
 #![allow(
     unsafe_code,
     reason = "this is the room for system calls and for the records that BPF programs write"

@@ -66,8 +66,8 @@ fn ring_bytes(cpus: usize, frequency_hz: u32) -> u32 {
 
 impl Sensor {
     /// Loads the programs, listens to process events and starts sampling every CPU that is online.
-    /// Tables for user stacks take at most `table_bytes`. A sample of a thread that waits stands for `wait_period_ns` at
-    /// least.
+    /// Tables for user stacks take at most `table_bytes`. A sample of a thread that waits stands for
+    /// `wait_period_ns` at least.
     pub fn start(frequency_hz: u32, table_bytes: u64, waits: Waits, wait_period_ns: u64) -> Result<Self, KernelError> {
         let (online, present) = (CpuList::online()?, CpuList::present()?);
         let cpus = online.now()?;

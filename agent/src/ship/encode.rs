@@ -286,8 +286,9 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The batch's profiles: that of CPU time always, since it carries the period and the interval; those of waits where
-    /// there were any. Samples of the same stack, thread, process and CPU become one with several time stamps.
+    /// The batch's profiles: that of CPU time always, since it carries the period and the interval; those of waits
+    /// where there were any. Samples of the same stack, thread, process and CPU become one with several time
+    /// stamps.
     fn profiles(&mut self) -> Vec<otlp::Profile> {
         let mut profiles = vec![self.profile("cpu", |kind| matches!(kind, SampleKind::Cpu))];
         let of_waits = [

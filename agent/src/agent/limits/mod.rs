@@ -1,7 +1,7 @@
 //! What the agent does without where it would take more than it may.
 //!
-//! In: at the end of each interval, memory and CPU time that were used, and how often threads waited. Out: a level of degradation, a divisor of the
-//! rate, periods of the clocks of waits. Pure.
+//! In: at the end of each interval, memory and CPU time that were used, and how often threads waited. Out: a level
+//! of degradation, a divisor of the rate, periods of the clocks of waits. Pure.
 
 mod memory_governor;
 mod rate_controller;

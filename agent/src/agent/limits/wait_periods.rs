@@ -36,8 +36,8 @@ impl WaitPeriods {
         (self.period_ns, self.sleeper_period_ns)
     }
 
-    /// After an interval of so many seconds with these counters, cumulative: `budget` is samples a second of threads that
-    /// run, and as many again are for those that sleep.
+    /// After an interval of so many seconds with these counters, cumulative: `budget` is samples a second of
+    /// threads that run, and as many again are for those that sleep.
     pub(in crate::agent) fn after(&mut self, seconds: f64, budget: f64, now: WaitCounters) {
         let sleepers = now.sleepers.saturating_sub(self.before.sleepers) as f64;
         let told = now.sleepers_told.saturating_sub(self.before.sleepers_told);

@@ -45,8 +45,8 @@ impl WaitTurns {
         self.present == self.drawn
     }
 
-    /// After an interval in which `share` of the machine's CPU time went into seeing threads wait. True where the number
-    /// of turns is another one from now on: one is to begin.
+    /// After an interval in which `share` of the machine's CPU time went into seeing threads wait. True where the
+    /// number of turns is another one from now on: one is to begin.
     pub(in crate::agent) fn after(&mut self, share: f64) -> bool {
         let before = self.turns;
         if share > LIMIT && self.turns < MAX_TURNS {

@@ -34,7 +34,8 @@ impl Observed {
         self.since_ns = is_observed.then_some(now_ns);
     }
 
-    /// What the time up to now is of what was observed of it. Where that is nothing, the next call's has this time, too.
+    /// What the time up to now is of what was observed of it. Where that is nothing, the next call's has this time,
+    /// too.
     pub(super) fn take_factor(&mut self, now_ns: u64) -> f64 {
         self.add(now_ns);
         if self.observed_ns == 0 {

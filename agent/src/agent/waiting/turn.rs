@@ -21,8 +21,8 @@ impl Sampling {
         Ok(())
     }
 
-    /// Has threads told that sleep on, so that their time is in the interval in which it passed. Gives what the samples of
-    /// waits are to be multiplied by, since not all of the interval was observed.
+    /// Has threads told that sleep on, so that their time is in the interval in which it passed. Gives what the
+    /// samples of waits are to be multiplied by, since not all of the interval was observed.
     pub(in crate::agent) fn tell_sleepers(&mut self) -> Result<f64, AgentError> {
         self.sensor.visit_sleepers(self.waiting.periods.both_ns())?;
         Ok(self.waiting.observed.take_factor(monotonic_ns()))
@@ -50,8 +50,8 @@ impl Sampling {
         Ok(())
     }
 
-    /// Samples of waits that there may be: about twice as many as the timers give on busy CPUs, of threads that run now and
-    /// then, and as many again of those that sleep.
+    /// Samples of waits that there may be: about twice as many as the timers give on busy CPUs, of threads that run
+    /// now and then, and as many again of those that sleep.
     fn waits_per_second(&self) -> f64 {
         2.0 * f64::from(self.config.frequency_hz / self.divisor) * f64::from(self.cpus.max(1))
     }

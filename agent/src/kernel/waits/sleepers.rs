@@ -1,8 +1,8 @@
 //! The user stacks of threads that sleep on, read while they sleep.
 //!
-//! In: samples of the visit ([`Asleep`]), which have the registers with which a thread entered the kernel. Out: the same
-//! with their user stacks. The stack stays what it is for as long as the wait goes on: what was whole once is told again
-//! at later visits.
+//! In: samples of the visit ([`Asleep`]), which have the registers with which a thread entered the kernel. Out: the
+//! same with their user stacks. The stack stays what it is for as long as the wait goes on: what was whole once is
+//! told again at later visits.
 
 use crate::frames::ProgramKey;
 use crate::hash::FastMap;

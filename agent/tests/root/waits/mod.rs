@@ -141,8 +141,8 @@ fn tells_its_stack() -> bool {
     symbols.contains(" bpf_task_work_schedule_resume")
 }
 
-/// The kernel's account reads the clock before it chooses a thread, its tracepoints come after that: on a CPU that was idle
-/// some 10 microseconds.
+/// The kernel's account reads the clock before it chooses a thread, its tracepoints come after that: on a CPU that
+/// was idle some 10 microseconds.
 const CHOOSING: f64 = 20e-6;
 
 /// Prints the row, and adds what is wrong with it.
@@ -308,8 +308,8 @@ fn where_switches_are_too_many_a_part_of_the_time_is_observed() {
             "{name}: waited {waited:.3} of {expected:.3} s; {} of {} samples whole",
             told.whole, told.samples
         );
-        // A sample of an observed turn stands for several, and of a run of 2 microseconds some tenths are a matter of where
-        // the clock is read.
+        // A sample of an observed turn stands for several, and of a run of 2 microseconds some tenths are a matter
+        // of where the clock is read.
         assert!((waited - expected).abs() < 0.15 * expected, "{name}");
         assert!(f64::from(told.whole) > 0.95 * f64::from(told.samples), "{name}");
     }

@@ -1,5 +1,6 @@
-// Threads that wait at known places, each for one thing. Each says at its end what the kernel accounts of it: wall time,
-// time on a CPU, time runnable without one, in nanoseconds, how often it got one; the rest of the wall time it slept.
+// Threads that wait at known places, each for one thing. Each says at its end what the kernel accounts of it: wall
+// time, time on a CPU, time runnable without one, in nanoseconds, how often it got one; the rest of the wall time
+// it slept.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
