@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::elf::{Image, Segment, code_address, dynamic_symbols};
 use crate::frames::{ProgramKey, SourceId};
 use crate::hash::FastMap;
-use crate::process::{Module, Table};
+use crate::process::{CodeRange, Module, Table};
 use crate::unwind;
 
 /// A mapped file, and what is added to its own addresses in the process.
@@ -22,11 +22,10 @@ impl Library {
     /// One of a program's files, where its code is mapped.
     pub(super) fn of(key: ProgramKey, module: &Arc<Module>, table: &Table) -> Option<Self> {
         let image = Image::open(|offset, into: &mut [u8]| module.read_at(offset, into))?;
-        let mapped = table.code_ranges(key).find(|range| range.source == module.id)?;
-        let address = code_address(&image.segments, mapped.offset)?;
+        let mapped = table.code_ranges(key).filter(|range| range.source == module.id);
         Some(Self {
             module: Arc::clone(module),
-            bias: mapped.start.wrapping_sub(address),
+            bias: bias_of(&image.segments, mapped)?,
             made: Self::made(key, table),
         })
     }
@@ -41,6 +40,27 @@ impl Library {
     pub(super) fn base_name(module: &Module) -> &str {
         module.path.rsplit('/').next().unwrap_or_default()
     }
+}
+
+/// What is added to a file's own addresses, by where its code is mapped. A program may have a part of it mapped once
+/// more, perhaps before all of it: V8 has its own code beside what it makes, so that calls between them are short. What
+/// most of the code agrees on counts.
+fn bias_of(segments: &[Segment], mapped: impl Iterator<Item = CodeRange>) -> Option<u64> {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for range in mapped {
+        let Some(address) = code_address(segments, range.offset) else {
+            continue;
+        };
+        let bias = range.start.wrapping_sub(address);
+        let bytes = range.end.saturating_sub(range.start);
+        match found.iter_mut().find(|(known, _)| *known == bias) {
+            Some((_, sum)) => *sum = sum.saturating_add(bytes),
+            None => found.push((bias, bytes)),
+        }
+    }
+    // Of equals the first.
+    let most = found.into_iter().rev().max_by_key(|(_, bytes)| *bytes);
+    most.map(|(bias, _)| bias)
 }
 
 /// What a file says of a runtime in it, read once however many programs map it.
@@ -192,5 +212,50 @@ impl KnownFile {
         let read = || unwind::function_limits(|offset: u64, into: &mut [u8]| module.read_at(offset, into), own);
         let limits = known.entry(own).or_insert_with(read).clone()?;
         Some(limits.start.wrapping_add(bias)..limits.end.wrapping_add(bias))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Debian's libnode.so has its code: one segment, of which V8 maps its own part again below it.
+    #[test]
+    fn a_part_that_is_mapped_once_more_does_not_say_where_a_file_lies() {
+        const CODE: u64 = 0x9b_2000;
+        const BYTES: u64 = 0x215_f000;
+        const PART: u64 = 0xe4_3000;
+        const LOW: u64 = 0x7f96_0f60_0000;
+        const BIAS: u64 = 0x7f96_6e80_0000;
+        let segment = |address: u64, executable| Segment {
+            offset: address,
+            bytes: if executable { BYTES } else { CODE },
+            address,
+            executable,
+            writable: false,
+        };
+        let segments = [segment(0, false), segment(CODE, true)];
+        let range = |start: u64, offset: u64, bytes: u64| CodeRange {
+            start,
+            end: start + bytes,
+            source: SourceId::UNKNOWN,
+            offset,
+        };
+        let of = |ranges: &[CodeRange]| bias_of(&segments, ranges.iter().copied());
+        let whole = range(BIAS + CODE, CODE, BYTES);
+        let again = range(LOW, PART, 0x19_2000);
+        assert_eq!(of(&[whole]), Some(BIAS));
+        assert_eq!(of(&[again, whole]), Some(BIAS));
+        assert_eq!(of(&[whole, again]), Some(BIAS));
+        // In pieces, each of which is shorter than what was mapped once more.
+        let pieces = (0..BYTES).step_by(0x10_0000);
+        let mut ranges: Vec<CodeRange> = vec![again];
+        ranges.extend(pieces.map(|at| range(BIAS + CODE + at, CODE + at, 0x10_0000.min(BYTES - at))));
+        assert_eq!(of(&ranges), Some(BIAS));
+        // Of equals the first; what is no code of the file says nothing.
+        assert_eq!(of(&[whole, range(LOW, CODE, BYTES)]), Some(BIAS));
+        assert_eq!(of(&[range(LOW, 0, CODE), whole]), Some(BIAS));
+        assert_eq!(of(&[range(LOW, 0, CODE)]), None);
+        assert_eq!(of(&[]), None);
     }
 }

@@ -291,8 +291,8 @@ fn is_start(frame: &Frame) -> bool {
     ]
     .contains(&plain)
         || frame.function.is_none() && frame.module.contains("/libruby")
-        // A C library without symbols.
-        || frame.function.is_none() && frame.module.contains("/libc.so")
+        // A C library without symbols; its linker, while it makes a large library ready.
+        || frame.function.is_none() && ["/libc.so", "/ld-linux"].iter().any(|file| frame.module.contains(file))
 }
 
 /// Whether a stack has functions of any chain, and whether these are the beginning of this one, from the root on.
