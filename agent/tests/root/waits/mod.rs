@@ -164,7 +164,8 @@ fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
         told.by_class,
         told.by_state,
     );
-    let whole = f64::from(told.whole) >= 0.98 * f64::from(told.samples);
+    // One more may be cut where there are few.
+    let whole = f64::from(told.whole) + 1.0 >= 0.98 * f64::from(told.samples);
     let mut check = |is_right: bool, what: &str| {
         if !is_right {
             wrong.push(format!("{name}: {what}"));
@@ -177,7 +178,8 @@ fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
         is_between || is_near(told.runnable, truth.runnable, 0.03) || is_near(told.runnable, latest, 0.03),
         "runnable",
     );
-    check((sum - truth.wall).abs() < 0.01 * truth.wall + 0.02, "all");
+    // Periods that change draw new points: of a thread with some 600 samples the sum has a standard deviation of 0.7 %.
+    check((sum - truth.wall).abs() < 0.035 * truth.wall + 0.02, "all");
     // Elsewhere those are whole that wait at the same place again, which no thread does that is preempted.
     check(whole || !tells_its_stack(), "stacks");
 }
@@ -215,6 +217,7 @@ fn waits_are_told_by_their_time_class_and_state() {
         ("disk", WaitClass::Io, "read_the_disk"),
     ];
     let mut wrong = Vec::new();
+    let mut sums = [0.0; 2];
     for (name, class, function) in rows {
         let (told, truth) = (told(&seen, name, function), truths[name]);
         if name == "disk" && truth.wall < SECONDS / 2.0 {
@@ -222,6 +225,8 @@ fn waits_are_told_by_their_time_class_and_state() {
             continue;
         }
         judge(name, &told, truth, &mut wrong);
+        sums[0] += told.running + told.asleep + told.runnable;
+        sums[1] += truth.wall;
         let of_class = told.by_class.get(class.name()).copied().unwrap_or(0.0);
         if !is_near(of_class, truth.asleep(), 0.03) {
             wrong.push(format!("{name}: {of_class:.3} s are {}", class.name()));
@@ -237,6 +242,10 @@ fn waits_are_told_by_their_time_class_and_state() {
         }
     }
     println!("{:?}", recorded.totals.kernel);
+    println!("all threads: {:.3} of {:.3} s", sums[0], sums[1]);
+    if !is_near(sums[0], sums[1], 0.01) {
+        wrong.push(format!("all threads: {:.3} of {:.3} s", sums[0], sums[1]));
+    }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
