@@ -35,9 +35,9 @@ pub(in crate::kernel) use sleepers::Sleepers;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Waits {
     /// Wherever the kernel can.
-    #[default]
     On,
     /// No hook is loaded.
+    #[default]
     Off,
     /// Where the kernel can have a thread tell its own user stack (Linux 6.18).
     Auto,
