@@ -4,16 +4,9 @@
  * agent.
  */
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int32_t s32;
-typedef int64_t s64;
-
+#include "host_types.h"
 #include "abi.h"
 
 /* What the walk reads: the tables, and a part of a stack. */

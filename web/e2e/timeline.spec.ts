@@ -137,12 +137,10 @@ test.describe("timeline", () => {
     await page.getByTestId("query").fill("");
     await page.getByTestId("query").press("Enter");
     const offers = page.getByTestId("offers").getByRole("button");
-    const onCpus = async (more: Record<string, string>) => {
-      const window = { from: String(windows.after.from), until: String(windows.after.until) };
-      const answer = await request.get(`/api/v1/series?${new URLSearchParams({ ...window, by: "cpu", ...more })}`);
-      return ((await answer.json()) as { series: { value: string; samples: number }[] }).series;
-    };
-    const [most] = await onCpus({ match: parameter(page, "hit")?.slice(1, -1) ?? "" });
+    const window = { from: String(windows.after.from), until: String(windows.after.until) };
+    const match = parameter(page, "hit")?.slice(1, -1) ?? "";
+    const answer = await request.get(`/api/v1/series?${new URLSearchParams({ ...window, by: "cpu", match })}`);
+    const [most] = ((await answer.json()) as { series: { value: string; samples: number }[] }).series;
     const cpu = most?.value;
     // Those of the process alone stay in sight until the answer is there.
     await expect(offers.first()).toHaveText(new RegExp(`^CPU ${cpu} ${most?.samples}\\D`));
@@ -150,7 +148,6 @@ test.describe("timeline", () => {
     await expect.poll(() => parameter(page, "query")).toBe(`{cpu="${cpu}"}`);
     const threads = page.getByTestId("before-threads").getByRole("button");
     // Nobody else may have run there within 100 ms before: then there is nobody to be offered.
-    const window = { from: String(windows.after.from), until: String(windows.after.until) };
     const listed = await request.get(`/api/v1/timeline?${new URLSearchParams({ ...window, query: `{cpu="${cpu}"}` })}`);
     const { samples } = (await listed.json()) as { samples: { offset_ns: number[]; service: string[] } };
     const isBusy = (i: number) => samples.service[i] === windows.busy;

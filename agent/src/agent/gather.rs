@@ -233,34 +233,17 @@ impl Interval {
         let is_unsettled = self.unsettled.get(&hash).is_some_and(|again_ns| now_ns >= *again_ns);
         let stack = match self.stack_index.get(&hash) {
             Some(stack) if !is_unsettled => *stack,
-            known => {
-                let known = known.copied();
-                let located = match memory.get(hash) {
-                    Some(located) => located,
-                    None => {
-                        let (located, is_final) = locate(sample, key, table, &mut memory.runtimes, now_ns);
-                        let located = Arc::new(located);
-                        if is_final {
-                            memory.put(hash, Arc::clone(&located));
-                            self.unsettled.remove(&hash);
-                        } else {
-                            self.unsettled.insert(hash, now_ns + LOCATE_AGAIN_NS);
-                        }
-                        located
-                    }
-                };
-                match known {
-                    Some(stack) => {
-                        self.stacks[stack as usize] = located;
-                        stack
-                    }
-                    None => {
-                        self.stacks.push(located);
-                        let stack = (self.stacks.len() - 1) as u32;
-                        self.stack_index.insert(hash, stack);
-                        stack
-                    }
-                }
+            Some(stack) => {
+                let stack = *stack;
+                self.stacks[stack as usize] = self.located(sample, hash, memory, table, now_ns);
+                stack
+            }
+            None => {
+                let located = self.located(sample, hash, memory, table, now_ns);
+                self.stacks.push(located);
+                let stack = (self.stacks.len() - 1) as u32;
+                self.stack_index.insert(hash, stack);
+                stack
             }
         };
         self.samples.push(GatheredSample {
@@ -273,6 +256,29 @@ impl Interval {
             program,
             stack,
         });
+    }
+
+    /// What is known of a stack, which may be more later.
+    fn located(
+        &mut self,
+        sample: &RawSample<'_>,
+        hash: u128,
+        memory: &mut Memory,
+        table: &mut Table,
+        now_ns: u64,
+    ) -> Arc<LocatedStack> {
+        if let Some(located) = memory.get(hash) {
+            return located;
+        }
+        let (located, is_final) = locate(sample, sample.key(), table, &mut memory.runtimes, now_ns);
+        let located = Arc::new(located);
+        if is_final {
+            memory.put(hash, Arc::clone(&located));
+            self.unsettled.remove(&hash);
+        } else {
+            self.unsettled.insert(hash, now_ns + LOCATE_AGAIN_NS);
+        }
+        located
     }
 }
 

@@ -261,6 +261,8 @@ struct Tables<'a> {
     locations: FastMap<&'a [u32], i32>,
     /// By their numbers in the batch.
     stacks: Vec<Option<i32>>,
+    /// Attributes, by the same.
+    processes: Vec<Option<Vec<i32>>>,
 }
 
 impl<'a> Tables<'a> {
@@ -283,6 +285,7 @@ impl<'a> Tables<'a> {
             mappings: FastMap::default(),
             locations: FastMap::default(),
             stacks: vec![None; batch.stacks.len()],
+            processes: vec![None; batch.processes.len()],
         }
     }
 
@@ -318,15 +321,12 @@ impl<'a> Tables<'a> {
                 .cmp(&same_sample(b))
                 .then(a.ts_unix_ns.cmp(&b.ts_unix_ns))
         });
-        let mut processes: Vec<Option<Vec<i32>>> = vec![None; batch.processes.len()];
         let mut samples = Vec::new();
         for group in order.chunk_by(|a, b| same_sample(a) == same_sample(b)) {
             let first = group[0];
             let stack = first.stack as usize;
             let stack_index = self.stack(stack);
-            let mut attribute_indices = processes[first.process as usize]
-                .get_or_insert_with(|| self.process(&batch.processes[first.process as usize]))
-                .clone();
+            let mut attribute_indices = self.process(first.process as usize);
             attribute_indices.push(self.attribute("thread.id", Attribute::Number(u64::from(first.tid))));
             attribute_indices.push(self.attribute("thread.name", Attribute::Text(&first.thread)));
             attribute_indices.push(self.attribute("cpu.logical_number", Attribute::Number(u64::from(first.cpu))));
@@ -394,7 +394,16 @@ impl<'a> Tables<'a> {
     }
 
     /// Attributes that all samples of a process share. Empty texts are left out: absent says the same.
-    fn process(&mut self, process: &'a Process) -> Vec<i32> {
+    fn process(&mut self, process: usize) -> Vec<i32> {
+        if let Some(indices) = &self.processes[process] {
+            return indices.clone();
+        }
+        let indices = self.attributes_of(&self.batch.processes[process]);
+        self.processes[process] = Some(indices.clone());
+        indices
+    }
+
+    fn attributes_of(&mut self, process: &'a Process) -> Vec<i32> {
         let metadata = &*process.metadata;
         let mut indices = vec![
             self.attribute("process.pid", Attribute::Number(u64::from(process.tgid))),

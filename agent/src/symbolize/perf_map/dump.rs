@@ -132,8 +132,7 @@ fn line_at(text: MapText<'_>, at: u64, start: u64, address: u64) -> Option<(Box<
     let (Says::Lines { of }, next) = record(text, at)? else {
         return None;
     };
-    let mut from = at + RECORD_BYTES as u64;
-    let mut pieces = Pieces::new(text, &mut from, next);
+    let mut pieces = Pieces::new(text, at + RECORD_BYTES as u64, next);
     let count = number(pieces.need(LINES_BYTES)?, 8, 8)?.min(MAX_LINES);
     pieces.pass(LINES_BYTES);
     let mut file = Vec::new();
@@ -162,9 +161,9 @@ fn line_at(text: MapText<'_>, at: u64, start: u64, address: u64) -> Option<(Box<
 }
 
 /// A record's bytes, read piece by piece.
-struct Pieces<'a, 'b> {
+struct Pieces<'a> {
     text: MapText<'a>,
-    at: &'b mut u64,
+    at: u64,
     end: u64,
     bytes: Vec<u8>,
     /// What was passed of them.
@@ -172,8 +171,8 @@ struct Pieces<'a, 'b> {
     left: usize,
 }
 
-impl<'a, 'b> Pieces<'a, 'b> {
-    fn new(text: MapText<'a>, at: &'b mut u64, end: u64) -> Self {
+impl<'a> Pieces<'a> {
+    fn new(text: MapText<'a>, at: u64, end: u64) -> Self {
         Self {
             text,
             at,
@@ -193,11 +192,11 @@ impl<'a, 'b> Pieces<'a, 'b> {
     }
 
     fn more(&mut self) -> Option<()> {
-        let room = usize::try_from(self.end.checked_sub(*self.at)?).ok()?;
+        let room = usize::try_from(self.end.checked_sub(self.at)?).ok()?;
         let mut chunk = [0; CHUNK_BYTES];
         let room = room.min(CHUNK_BYTES).min(self.left);
-        let got = read_whole(self.text, *self.at, &mut chunk[..room])?;
-        *self.at += got as u64;
+        let got = read_whole(self.text, self.at, &mut chunk[..room])?;
+        self.at += got as u64;
         self.left -= got;
         self.bytes.drain(..std::mem::take(&mut self.passed));
         self.bytes.extend(&chunk[..got]);
