@@ -75,7 +75,7 @@ enum so_limits {
 	/* Waits that have ended, and wait for their thread's user stack. */
 	SO_MAX_PENDING = 256,
 	/* Control groups times CPUs whose waits for a CPU are counted; and how finely. */
-	SO_MAX_QUEUES = 4096,
+	SO_MAX_QUEUES = 8192,
 	SO_QUEUE_BUCKETS = 128,
 };
 
@@ -365,20 +365,29 @@ struct so_waited {
 	u32 unused;
 };
 
-/* Whose waits for which CPU. */
+/* Whose waits for which CPU; of nobody, all that found no room of their own. */
 struct so_queue_key {
+	u64 start_boottime_ns;
 	u64 cgroup_id;
+	u32 tgid;
+	u32 exec_id;
 	u32 cpu;
 	u32 unused;
 };
 
 /*
- * The waits that have ended, cumulative. Their lengths in units of 1,024 ns have a bucket each up to 3, and from there
- * on four between each power of two and the next; the last one has all that are longer.
+ * The waits that have ended, cumulative but for the longest. Their lengths in units of 1,024 ns have a bucket each up
+ * to 3, and from there on four between each power of two and the next; the last one has all that are longer.
  */
 struct so_queue {
-	u64 count;
 	u64 total_ns;
+	u64 longest_ns;		/* of the interval */
+	u64 interval;
+	/* Who it is, as in struct so_sample. */
+	u64 image;
+	u32 proc_tgid;
+	u32 flags;
+	u8 comm[SO_COMM_LENGTH];
 	u32 buckets[SO_QUEUE_BUCKETS];
 };
 
@@ -394,7 +403,7 @@ struct so_wait_counters {
 	u64 stacks_refused;
 	/* Threads that were not observed, since SO_MAX_THREADS were; once for each attempt. */
 	u64 threads_left_out;
-	/* Waits for a CPU that were not counted by their length, since SO_MAX_QUEUES groups and CPUs were. */
+	/* Waits for a CPU that were counted as nobody's, since SO_MAX_QUEUES programs and CPUs have room. */
 	u64 queues_left_out;
 	/* Threads that slept through a whole interval, of all visits. */
 	u64 sleepers;

@@ -32,6 +32,8 @@ volatile u64 turn_ns = 0;
 volatile u64 visit_turn_ns = 0;
 volatile u64 visit_until_ns = 0;
 volatile u64 visited_ns = 0;
+/* Another one whenever the entries of `queues` were read. */
+volatile u64 queue_interval = 0;
 /* Not 0 while there is a visit: only then do switches take the threads' locks, which cost as much as all the rest. */
 volatile u64 visiting = 0;
 /* Threads that are observed, and the next entry to try for a wait that ends. */
@@ -383,28 +385,56 @@ SO_INLINE u64 come_back(struct so_wait *wait, u64 now, u64 turn, struct so_passe
 	return since && wait->wake_ns >= since && wait->wake_ns <= now ? wait->wake_ns : 0;
 }
 
+/* A new entry. Apart, so that a switch has the more of the BPF stack. */
+static __attribute__((noinline)) struct so_queue *begin_queue(struct task_struct *task, struct so_queue_key *key,
+			struct so_wait_counters *counter)
+{
+	struct mm_struct *mm = task->mm;
+	struct so_queue *queue;
+
+	bpf_map_update_elem(&queues, key, &no_queue, 0);
+	queue = bpf_map_lookup_elem(&queues, key);
+	if (queue) {
+		queue->image = mm ? mm->start_stack : 0;
+		queue->proc_tgid = so_proc_tgid(task->group_leader, task->tgid);
+		queue->flags = task->flags & PF_KTHREAD ? SO_SAMPLE_KERNEL_THREAD : 0;
+		bpf_probe_read_kernel(queue->comm, sizeof(queue->comm), task->comm);
+		return queue;
+	}
+	counter->queues_left_out++;
+	key->start_boottime_ns = 0;
+	key->cgroup_id = 0;
+	key->tgid = 0;
+	key->exec_id = 0;
+	return bpf_map_lookup_elem(&queues, key);
+}
+
 /* Counts a wait for this CPU by its length. Nothing else writes its entry. */
 SO_INLINE void count_queue(struct task_struct *task, u64 ns, struct so_wait_counters *counter)
 {
 	struct so_queue_key key = {
+		.start_boottime_ns = task->group_leader->start_boottime,
 		.cgroup_id = task->cgroups->dfl_cgrp->kn->id,
+		.tgid = task->tgid,
+		.exec_id = (u32)task->self_exec_id,
 		.cpu = bpf_get_smp_processor_id(),
 	};
 	struct so_queue *queue = bpf_map_lookup_elem(&queues, &key);
-	u32 bucket;
+	u64 interval = queue_interval;
 
 	if (!queue) {
-		bpf_map_update_elem(&queues, &key, &no_queue, 0);
-		queue = bpf_map_lookup_elem(&queues, &key);
-		if (!queue) {
-			counter->queues_left_out++;
+		queue = begin_queue(task, &key, counter);
+		if (!queue)
 			return;
-		}
 	}
-	queue->count++;
+	if (queue->interval != interval) {
+		queue->interval = interval;
+		queue->longest_ns = 0;
+	}
 	queue->total_ns += ns;
-	bucket = so_queue_bucket(ns) & (SO_QUEUE_BUCKETS - 1);
-	queue->buckets[bucket]++;
+	if (ns > queue->longest_ns)
+		queue->longest_ns = ns;
+	queue->buckets[so_queue_bucket(ns) & (SO_QUEUE_BUCKETS - 1)]++;
 }
 
 /* Arguments: whether it is preempted, who leaves, who comes, the state of who leaves. */

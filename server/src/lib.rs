@@ -22,6 +22,7 @@ mod profile_type;
 pub mod query;
 pub mod reload;
 pub mod render;
+pub mod run_queue;
 pub mod store;
 
 /// Fails where `docs/threats.md` does not have these numbers, each beside the name of its constant.

@@ -6,7 +6,7 @@ use super::deferred::{DeferredStacks, StackPool, Stop, location_of_stop};
 use super::locate::{LocatedStack, kernel_addresses, left_out, locate};
 use super::runtimes::Runtimes;
 use crate::cpu_budget::CpuBudget;
-use crate::frames::{CodeLocation, ProgramKey, RunQueue, SampleKind, SourceId};
+use crate::frames::{CodeLocation, ProgramKey, SampleKind, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::RawSample;
 use crate::process::{Found, Program, Sighting, Table};
@@ -179,16 +179,6 @@ impl Interval {
             self.push(sample, None, memory, table, now_ns);
         }
         true
-    }
-
-    /// Gives groups their paths, as far as a thread of them was sampled.
-    pub(super) fn name_groups(&self, queues: &mut [RunQueue]) {
-        let groups: FastMap<u64, u32> = self.program_index.iter().map(|(key, index)| (key.1, *index)).collect();
-        for queue in queues {
-            if let Some(index) = groups.get(&queue.cgroup_id) {
-                queue.cgroup = Arc::clone(&self.programs[*index as usize].metadata.cgroup);
-            }
-        }
     }
 
     /// Where the code of its stacks is.

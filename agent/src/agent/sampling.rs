@@ -368,7 +368,7 @@ impl Sampling {
             frequency_hz: self.config.frequency_hz / self.divisor,
             period_ns: self.period_ns(),
             report,
-            run_queues: self.sensor.run_queues()?,
+            run_queues: self.run_queues(wait_factor, now)?,
             wait_factor,
         };
         let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;

@@ -1,22 +1,33 @@
-//! Waits for a CPU, counted by their length.
+//! Lengths of waits for a CPU.
 
-use std::sync::Arc;
-
-/// The waits of a control group's threads for one CPU that ended in an interval.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunQueue {
-    /// The control group of version 2, by number.
-    pub cgroup_id: u64,
-    /// Its path; empty where no thread of it was sampled.
-    pub cgroup: Arc<str>,
-    /// Logical number of the CPU.
-    pub cpu: u32,
-    /// How many there were.
-    pub count: u64,
+/// How many waits for a CPU ended in an interval, by their length.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitLengths {
     /// How long they were together.
     pub total_ns: u64,
+    /// How long the longest was.
+    pub longest_ns: u64,
     /// Those buckets that hold some, with how many, ascending. [`bucket_begins_ns`] says which lengths they are of.
-    pub buckets: Box<[(u8, u32)]>,
+    pub buckets: Vec<(u8, u64)>,
+}
+
+impl WaitLengths {
+    /// Adds others.
+    pub fn add(&mut self, more: &Self) {
+        self.total_ns += more.total_ns;
+        self.longest_ns = self.longest_ns.max(more.longest_ns);
+        for (bucket, count) in &more.buckets {
+            match self.buckets.binary_search_by_key(bucket, |(bucket, _)| *bucket) {
+                Ok(at) => self.buckets[at].1 += count,
+                Err(at) => self.buckets.insert(at, (*bucket, *count)),
+            }
+        }
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|(_, count)| count).sum()
+    }
 }
 
 /// The shortest wait of a bucket: in units of 1,024 ns one bucket each up to 3, and from there on four between each
@@ -32,6 +43,19 @@ pub fn bucket_begins_ns(bucket: u8) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_have_each_bucket_once() {
+        let lengths = |longest_ns, buckets: &[(u8, u64)]| WaitLengths {
+            total_ns: 10 * longest_ns,
+            longest_ns,
+            buckets: buckets.to_vec(),
+        };
+        let mut sum = lengths(7, &[(3, 1), (9, 2)]);
+        sum.add(&lengths(5, &[(1, 4), (9, 1), (12, 1)]));
+        assert_eq!((sum.total_ns, sum.longest_ns, sum.count()), (120, 7, 9));
+        assert_eq!(sum.buckets, [(1, 4), (3, 1), (9, 3), (12, 1)]);
+    }
 
     #[test]
     fn buckets_abut() {

@@ -39,4 +39,4 @@ pub use tables::{
     so_php, so_ruby, so_runtime, so_v8, so_walk,
 };
 pub use timers::Unticked;
-pub use waits::Waits;
+pub use waits::{Queued, Waits};

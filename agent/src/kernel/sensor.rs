@@ -22,8 +22,7 @@ use super::skeletons::sampler::types::so_counters;
 use super::skeletons::{lifecycle, sampler};
 use super::tables::{Tables, charged_bytes, shared_bytes};
 use super::timers::{CpuTicks, Timers, Unticked};
-use super::waits::{Sleepers, WaitHooks, Waits};
-use crate::frames::RunQueue;
+use super::waits::{Queued, Sleepers, WaitHooks, Waits};
 use crate::sys::{self, monotonic_ns};
 
 /// The loaded and attached programs. Dropping it detaches them.
@@ -336,9 +335,9 @@ impl Sensor {
     }
 
     /// Waits for a CPU that have ended since the last call, counted.
-    pub fn run_queues(&mut self) -> Result<Vec<RunQueue>, KernelError> {
+    pub fn queued(&mut self) -> Result<Vec<Queued>, KernelError> {
         let hooks = self.waits.as_mut().map(|(hooks, _)| hooks);
-        hooks.map_or(Ok(Vec::new()), WaitHooks::run_queues)
+        hooks.map_or(Ok(Vec::new()), WaitHooks::queued)
     }
 
     /// No more waits are seen but by [`Self::visit_sleepers`].

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::frames::{Frame, RunQueue, SampleKind, Stack, WaitClass};
+use crate::frames::{Frame, SampleKind, Stack, WaitClass, WaitLengths};
+use crate::metadata::Metadata;
 
 /// Samples of one interval with the dictionaries that they index into.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,8 +28,8 @@ pub struct Batch {
     pub processes: Vec<Process>,
     /// What was sampled in the interval, of all kinds.
     pub samples: Vec<Sample>,
-    /// Waits for a CPU, by control group and CPU. Not shipped yet: no server takes them.
-    pub run_queues: Vec<RunQueue>,
+    /// How long waits for a CPU were that ended in the interval.
+    pub run_queues: RunQueues,
 }
 
 impl Batch {
@@ -99,7 +100,27 @@ pub struct Process {
     /// GNU build id of the executable, in lower-case hex.
     pub build_id: Option<Arc<str>>,
     /// What the `metadata` room found out.
-    pub metadata: Arc<crate::metadata::Metadata>,
+    pub metadata: Arc<Metadata>,
+}
+
+/// Waits for a CPU, each once in either list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunQueues {
+    /// Of each CPU, by its logical number.
+    pub by_cpu: BTreeMap<u32, WaitLengths>,
+    /// Of programs with the same name and labels.
+    pub by_program: Vec<RunQueue>,
+}
+
+/// Waits for a CPU of programs with the same name and labels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunQueue {
+    /// Base name of the executable; the comm of a kernel thread. Empty where it is not known whose waits they are.
+    pub executable: Arc<str>,
+    /// The labels.
+    pub metadata: Arc<Metadata>,
+    /// How long they were.
+    pub lengths: WaitLengths,
 }
 
 /// One sample: when a thread was interrupted, or had waited, where, and with which stack.

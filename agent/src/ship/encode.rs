@@ -18,12 +18,15 @@ use uuid::Uuid;
 use super::batch::{Batch, Process, Sample};
 use super::config::Identity;
 pub(super) use super::packing::{Packer, compress, decompress};
+use super::run_queues;
 use crate::frames::{Frame, FrameKind, SampleKind};
 use crate::hash::FastMap;
 
 const BATCH: &str = "stakeout.batch";
 const LOST: &str = "stakeout.lost.";
 const LIMIT: &str = "stakeout.limit.";
+/// Lengths of waits for a CPU.
+const RUN_QUEUES: &str = "stakeout.run_queues";
 const FROM: &str = "stakeout.from_unix_nano";
 const UNTIL: &str = "stakeout.until_unix_nano";
 /// Attributes that count something in the interval: zero in a report of no interval.
@@ -87,6 +90,7 @@ pub(super) fn closing(base: &[u8], number: u64, more: &BTreeMap<&'static str, u6
     request.dictionary = Some(tables.dictionary);
 
     let attributes = &mut scopes.resource.as_mut()?.attributes;
+    attributes.retain(|attribute| attribute.key != RUN_QUEUES);
     let until = attributes.iter().find(|a| a.key == UNTIL)?.value.clone();
     let mut more: BTreeMap<&str, u64> = more.iter().map(|(cause, n)| (*cause, *n)).collect();
     for attribute in attributes.iter_mut() {
@@ -206,6 +210,7 @@ fn resource(
         lost.iter()
             .map(|(cause, n)| key_value(format!("{LOST}{cause}"), int(*n))),
     );
+    attributes.extend(run_queues::json(&batch.run_queues).map(|json| key_value(RUN_QUEUES, string(&json))));
     let limits = report.limits.iter();
     attributes.extend(limits.map(|(name, n)| key_value(format!("{LIMIT}{name}"), int(*n))));
     Resource {

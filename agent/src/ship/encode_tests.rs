@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::frames::{SampleKind, Stack, WaitClass, WaitState};
 use crate::metadata::Metadata;
-use crate::ship::{Report, Sample};
+use crate::ship::{Report, RunQueues, Sample};
 
 fn identity() -> Identity {
     Identity {
@@ -120,7 +120,7 @@ fn batch() -> Batch {
         stacks,
         processes,
         samples,
-        run_queues: Vec::new(),
+        run_queues: RunQueues::default(),
     }
 }
 

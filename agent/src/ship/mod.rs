@@ -12,13 +12,14 @@ mod encode;
 pub(crate) mod fuzz;
 mod losses;
 mod packing;
+mod run_queues;
 mod send;
 mod shared;
 mod shipper;
 mod spool;
 mod worker;
 
-pub use batch::{Batch, Process, Report, Sample};
+pub use batch::{Batch, Process, Report, RunQueue, RunQueues, Sample};
 pub use config::{Identity, Retry, ShipConfig, ShipError, Token};
 pub use losses::{CAUSE_QUEUE_FULL, CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL};
 pub use shared::ShipStats;

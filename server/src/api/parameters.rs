@@ -127,11 +127,19 @@ impl Parameters {
         }
     }
 
+    pub(super) fn window(&self) -> Result<Window, QueryError> {
+        Window::parse(self.usual("from"), self.usual("until"), ["from", "until"], self.now_ns)
+    }
+
+    pub(super) fn selector(&self) -> Result<Selector, QueryError> {
+        Selector::parse(self.usual("query"))
+    }
+
     pub(super) fn question(&self) -> Result<Question, QueryError> {
-        let window = Window::parse(self.usual("from"), self.usual("until"), ["from", "until"], self.now_ns)?;
+        let window = self.window()?;
         Ok(Question {
             profile: self.profile()?,
-            selector: Selector::parse(self.usual("query"))?,
+            selector: self.selector()?,
             window,
             except: self.except(["except_from", "except_until"], window)?,
             unit: None,

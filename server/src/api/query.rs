@@ -3,8 +3,8 @@
 use super::AppState;
 use super::error::{ApiError, Code};
 use super::openapi::operation::{
-    GET_DIFF, GET_FACETS, GET_FLAMEGRAPH, GET_HEATMAP, GET_LABEL_VALUES, GET_LABELS, GET_SEARCH, GET_SERIES,
-    GET_TIMELINE, GET_TOP, POST_SQL,
+    GET_DIFF, GET_FACETS, GET_FLAMEGRAPH, GET_HEATMAP, GET_LABEL_VALUES, GET_LABELS, GET_RUN_QUEUE, GET_SEARCH,
+    GET_SERIES, GET_TIMELINE, GET_TOP, POST_SQL,
 };
 use super::openapi::parameter::{CRITERIA, MATCH, VIEW};
 use super::parameters::Parameters;
@@ -12,7 +12,7 @@ use crate::api::answers::respond::{attachment, json_of, json_of_unit, marked, re
 use crate::api::answers::tags::Tables;
 use crate::api::bodies::asked::{body_of, is_json};
 use crate::label::Label;
-use crate::query::time::{parse_duration, rfc3339};
+use crate::query::time::{Window, parse_duration, rfc3339};
 use crate::query::{
     self, By, Chart, Engine, Facets, Grid, Limits, MAX_STEPS, QueryError, Question, Steps, least_step, of_whole_hours,
 };
@@ -45,6 +45,7 @@ fn routes(engine: Engine, others: Router<AppState>) -> Router<AppState> {
         .route("/api/v1/labels/{name}/values", get(label_values))
         .route("/api/v1/search", get(search))
         .route("/api/v1/series", get(series))
+        .route("/api/v1/run_queue", get(run_queue))
         .route("/api/v1/facets", get(facets))
         .route("/api/v1/flamegraph", get(flamegraph))
         .route("/api/v1/heatmap", get(heatmap))
@@ -156,7 +157,7 @@ async fn series(
     let by = parameters.label()?;
     let chart = Chart {
         by,
-        steps: chart_steps(&tables, &parameters, &question)?,
+        steps: chart_steps(&tables, &parameters, question.window)?,
         limit: parameters.number("limit")?,
         matching: parameters.matching()?,
     };
@@ -170,13 +171,31 @@ async fn series(
     json_of_unit(&tables, answer)
 }
 
+async fn run_queue(
+    Tables(tables): Tables,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, GET_RUN_QUEUE.parameters)?;
+    let (selector, window) = (parameters.selector()?, parameters.window()?);
+    let steps = chart_steps(&tables, &parameters, window)?;
+    parameters.word("by")?;
+    let chart = (parameters.label()?, steps, parameters.number("limit")?);
+    let answer = answered(&engine, &tables, move |_, tables| async move {
+        let queues = query::run_queues(&tables, selector, chart).await?;
+        rendered(&tables, move |to| render::run_queues(&queues, to)).await
+    })
+    .await?;
+    json_of(&tables, answer)
+}
+
 /// The steps of a chart.
-fn chart_steps(tables: &Snapshot, parameters: &Parameters, question: &Question) -> Result<Steps, QueryError> {
+fn chart_steps(tables: &Snapshot, parameters: &Parameters, window: Window) -> Result<Steps, QueryError> {
     let step_ns = match parameters.get("step") {
         Some(text) => parse_duration(text, "step")?,
-        None => query::usual_step(question.window).max(least_step(tables, question.window)),
+        None => query::usual_step(window).max(least_step(tables, window)),
     };
-    let steps = Steps::chart(question.window, step_ns);
+    let steps = Steps::chart(window, step_ns);
     if steps.count > MAX_STEPS {
         return Err(QueryError::BadParameter {
             message: format!(
@@ -197,7 +216,7 @@ async fn facets(
     let parameters = Parameters::read(query, GET_FACETS.parameters)?;
     let question = of_whole_hours(&tables, parameters.question()?);
     let parts = parameters.word("parts")?;
-    let steps = (parts != "top").then(|| chart_steps(&tables, &parameters, &question));
+    let steps = (parts != "top").then(|| chart_steps(&tables, &parameters, question.window));
     let wanted = Facets {
         by: parameters.labels("by")?,
         steps: steps.transpose()?,

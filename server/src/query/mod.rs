@@ -42,6 +42,7 @@ pub use views::heatmap::{Grid, Heatmap, USUAL_ROWS, heatmap};
 pub use views::labels::{MAX_VALUES, Values, label_names, label_values};
 pub use views::matching::{FrameMatch, MOST_PATH};
 pub use views::profile_types::{ProfileType, of_one_unit, profile_types};
+pub use views::run_queue::{QueueLine, RunQueues, run_queues};
 pub use views::series::{Chart, Line, MAX_STEPS, Series, series, usual_step};
 pub use views::state::state;
 pub use views::timeline::{MAX_SAMPLES, TimedSample, Timeline, before, timeline};

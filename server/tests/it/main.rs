@@ -13,6 +13,7 @@ mod long_run;
 mod pprof;
 mod query;
 mod rollups;
+mod run_queue;
 mod store;
 mod support;
 mod wire;

@@ -39,6 +39,9 @@ pub(crate) struct Batch<'a> {
     pub(crate) samples: Vec<Sample>,
 }
 
+/// Waits for a CPU of each batch.
+const RUN_QUEUES: &str = r#"[{"cpu":0,"total_ns":5000,"longest_ns":3000,"lengths":[[1024,1],[3072,1]]},{"service":"s","total_ns":5000,"longest_ns":3000,"lengths":[[1024,1],[3072,1]]}]"#;
+
 /// The first place of an equal entry, which is added if there is none.
 fn place<T: PartialEq>(table: &mut Vec<T>, entry: T) -> i32 {
     let at = table.iter().position(|known| *known == entry).unwrap_or_else(|| {
@@ -292,6 +295,7 @@ fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
         ("stakeout.from_unix_nano", Value::IntValue(batch.from_ns)),
         ("stakeout.until_unix_nano", Value::IntValue(batch.until_ns)),
         ("stakeout.cpus", Value::IntValue(CPUS)),
+        ("stakeout.run_queues", Value::StringValue(RUN_QUEUES.to_owned())),
         ("stakeout.ticks", Value::IntValue(ticks)),
         (
             "stakeout.idle_ticks",

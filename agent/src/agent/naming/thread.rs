@@ -59,16 +59,9 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         frequency_hz,
         period_ns,
         mut report,
-        mut run_queues,
+        run_queues,
         wait_factor,
     } = finished;
-    interval.name_groups(&mut run_queues);
-    for queue in run_queues.iter_mut().filter(|_| wait_factor > 1.0) {
-        (queue.count, queue.total_ns) = (times(queue.count, wait_factor), times(queue.total_ns, wait_factor));
-        for (_, count) in &mut queue.buckets {
-            *count = times(u64::from(*count), wait_factor) as u32;
-        }
-    }
     // Each location once, and which of them each stack has, one after the other. Frames of a runtime, which have their
     // names already, are counted on from the end.
     let mut location_index: FastMap<CodeLocation, u32> = FastMap::default();

@@ -2,8 +2,7 @@
 
 use crate::agent::clock::Span;
 use crate::agent::gather::Interval;
-use crate::frames::RunQueue;
-use crate::ship::Report;
+use crate::ship::{Report, RunQueues};
 use crate::symbolize::DegradationLevel;
 
 /// An interval that has ended, with the account of it.
@@ -15,8 +14,8 @@ pub(in crate::agent) struct Finished {
     pub(in crate::agent) frequency_hz: u32,
     pub(in crate::agent) period_ns: u64,
     pub(in crate::agent) report: Report,
-    pub(in crate::agent) run_queues: Vec<RunQueue>,
-    /// What samples of waits, and waits for a CPU, are to be multiplied by.
+    pub(in crate::agent) run_queues: RunQueues,
+    /// What samples of waits are to be multiplied by.
     pub(in crate::agent) wait_factor: f64,
 }
 

@@ -4,6 +4,7 @@
 //! observation, and what the samples of an interval are to be multiplied by. Times are those of `CLOCK_MONOTONIC`,
 //! in nanoseconds.
 
+mod run_queues;
 mod state;
 mod turn;
 

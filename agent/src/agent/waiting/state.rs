@@ -11,6 +11,8 @@ pub(in crate::agent) struct Waiting {
     /// Up to the last interval's end.
     pub(super) before: WaitCounters,
     pub(super) observed: Observed,
+    /// Programs whose waits for a CPU were told as nobody's, since those of too many are told.
+    pub(super) programs_left_out: u64,
 }
 
 /// How much of the time waits were observed.
@@ -58,6 +60,7 @@ impl Waiting {
                 observed_ns: 0,
                 since_ns: Some(now_ns),
             },
+            programs_left_out: 0,
         }
     }
 
@@ -69,7 +72,10 @@ impl Waiting {
             ("wait_stacks_moved", counters.waits.stacks_moved),
             ("wait_stacks_refused", counters.waits.stacks_refused),
             ("wait_threads_left_out", counters.waits.threads_left_out),
-            ("run_queues_left_out", counters.waits.queues_left_out),
+            (
+                "run_queues_left_out",
+                counters.waits.queues_left_out + self.programs_left_out,
+            ),
         ]
     }
 }

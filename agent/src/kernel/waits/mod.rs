@@ -1,18 +1,19 @@
 //! The programs that see threads wait, loaded beside the sampler, whose tables they share.
 //!
 //! In: the periods of the threads' clocks. Out: records in a ring of their own, and counters. Where the kernel
-//! lacks what they need, there are none. `sleepers` completes the records of threads that sleep on, `clock` tests
-//! what both sides count by.
+//! lacks what they need, there are none. `sleepers` completes the records of threads that sleep on, `queues` reads waits
+//! for a CPU by their length, `clock` tests what both sides count by.
 
 #[cfg(test)]
 mod clock;
+mod queues;
 mod sleepers;
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, OpenObject};
+use libbpf_rs::{Iter, Link, MapCore, OpenObject};
 
 use super::error::KernelError;
 use super::records::{read_per_cpu, read_record};
@@ -20,14 +21,15 @@ use super::sample::{Counters, WaitCounters};
 use super::skeletons::sampler::SamplerMaps;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::waits;
-use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters};
+use super::skeletons::waits::types::so_wait_counters;
 use super::tables::charged_bytes;
-use crate::frames::RunQueue;
-use crate::hash::FastMap;
 use crate::sys::monotonic_ns;
 
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
 const THREAD_BYTES: u64 = 192;
+
+pub use queues::Queued;
+use queues::Queues;
 
 pub(in crate::kernel) use sleepers::Sleepers;
 
@@ -35,9 +37,9 @@ pub(in crate::kernel) use sleepers::Sleepers;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Waits {
     /// Wherever the kernel can.
+    #[default]
     On,
     /// No hook is loaded.
-    #[default]
     Off,
     /// Where the kernel can have a thread tell its own user stack (Linux 6.18).
     Auto,
@@ -50,13 +52,9 @@ pub(super) struct WaitHooks {
     skeleton: waits::WaitsSkel<'static>,
     /// When the present turn began; none between two that are observed.
     turn_ns: Option<u64>,
-    /// Waits for a CPU as they were read last, and for how many calls nothing was added.
-    queues: FastMap<(u64, u32), (so_queue, u32)>,
+    queues: Queues,
     fixed_map_bytes: u64,
 }
-
-/// A group without waits for so many calls is forgotten: it may have ended.
-const FORGET_QUEUES_AFTER: u32 = 24;
 
 /// By which a thread tells its own stack.
 const TASK_WORK: &str = "bpf_task_work_schedule_resume_impl";
@@ -149,7 +147,7 @@ impl WaitHooks {
             visit,
             skeleton,
             turn_ns: None,
-            queues: FastMap::default(),
+            queues: Queues::default(),
             fixed_map_bytes,
         };
         hooks.begin_turn()?;
@@ -242,38 +240,14 @@ impl WaitHooks {
         self.links.clear();
     }
 
-    /// Waits for a CPU that have ended since the last call, without their groups' paths.
-    pub(super) fn run_queues(&mut self) -> Result<Vec<RunQueue>, KernelError> {
-        let reading = |source| KernelError::Read {
-            what: "waits for a CPU",
-            source,
-        };
-        let map = &self.skeleton.maps.queues;
-        let mut ended = Vec::new();
-        for bytes in map.keys() {
-            let value = map.lookup(&bytes, MapFlags::ANY).map_err(reading)?;
-            let (Some(key), Some(now)) = (
-                read_record::<so_queue_key>(&bytes),
-                value.and_then(|value| read_record::<so_queue>(&value)),
-            ) else {
-                continue;
-            };
-            let place = (key.cgroup_id, key.cpu);
-            let (before, idle_calls) = self.queues.entry(place).or_insert((so_queue::default(), 0));
-            let queue = ended_between(key, before, &now);
-            if queue.count > 0 {
-                (*before, *idle_calls) = (now, 0);
-                ended.push(queue);
-                continue;
-            }
-            *idle_calls += 1;
-            if *idle_calls >= FORGET_QUEUES_AFTER {
-                self.queues.remove(&place);
-                // Gone already is as good.
-                let _ = map.delete(&bytes);
-            }
+    /// Waits for a CPU that have ended since the last call.
+    pub(super) fn queued(&mut self) -> Result<Vec<Queued>, KernelError> {
+        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
+            let queued = self.queues.read(&self.skeleton.maps.queues, data.queue_interval);
+            data.queue_interval += 1;
+            return queued;
         }
-        Ok(ended)
+        Ok(Vec::new())
     }
 
     /// Also adds to what is counted of stacks.
@@ -305,19 +279,6 @@ impl WaitHooks {
     /// Bytes that the kernel charges for the maps.
     pub(super) fn map_bytes(&self) -> u64 {
         let threads = self.skeleton.maps.bss_data.as_deref().map_or(0, |data| data.threads);
-        self.fixed_map_bytes + threads * THREAD_BYTES
-    }
-}
-
-fn ended_between(key: so_queue_key, before: &so_queue, now: &so_queue) -> RunQueue {
-    let buckets = now.buckets.iter().zip(&before.buckets).enumerate();
-    let buckets = buckets.map(|(bucket, (now, before))| (bucket as u8, now.wrapping_sub(*before)));
-    RunQueue {
-        cgroup_id: key.cgroup_id,
-        cgroup: "".into(),
-        cpu: key.cpu,
-        count: now.count.saturating_sub(before.count),
-        total_ns: now.total_ns.saturating_sub(before.total_ns),
-        buckets: buckets.filter(|(_, count)| *count > 0).collect(),
+        self.fixed_map_bytes + threads * THREAD_BYTES + self.queues.map_bytes()
     }
 }

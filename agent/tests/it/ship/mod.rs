@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use stakeout_agent::frames::{SampleKind, Stack};
 use stakeout_agent::ship::{
-    Batch, Identity, Process, Report, Retry, Sample, ShipConfig, ShipError, ShipStats, Shipper, Submitted, Token,
+    Batch, Identity, Process, Report, Retry, RunQueues, Sample, ShipConfig, ShipError, ShipStats, Shipper, Submitted,
+    Token,
 };
 use tempfile::TempDir;
 
@@ -99,7 +100,7 @@ impl Agent {
                 ..Process::default()
             }],
             samples: (from..self.taken).map(sample).collect(),
-            run_queues: vec![],
+            run_queues: RunQueues::default(),
         };
         self.submitted.extend((from..self.taken).map(|n| salt + n));
         let _ = self.shipper.submit(batch);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use stakeout_agent::agent::AgentConfig;
-use stakeout_agent::frames::{SampleKind, WaitClass, WaitState, bucket_begins_ns};
+use stakeout_agent::frames::{SampleKind, WaitClass, WaitLengths, WaitState, bucket_begins_ns};
 use stakeout_agent::kernel::Waits;
 
 use crate::accounting::check_account;
@@ -101,6 +101,16 @@ fn run(what: &str, config: AgentConfig) -> (Recorded, u32, BTreeMap<String, Trut
     (recorded, child.id(), truths)
 }
 
+fn sum_of(truths: &BTreeMap<String, Truth>) -> Truth {
+    let sum = |of: fn(&Truth) -> f64| truths.values().map(of).sum();
+    Truth {
+        wall: sum(|truth| truth.wall),
+        running: sum(|truth| truth.running),
+        runnable: sum(|truth| truth.runnable),
+        runs: sum(|truth| truth.runs),
+    }
+}
+
 fn told(seen: &[Seen<'_>], name: &str, function: &str) -> Told {
     let mut told = Told::default();
     for seen in seen.iter().filter(|seen| &*seen.sample.thread == name) {
@@ -184,15 +194,31 @@ fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
     check(whole || !tells_its_stack(), "stacks");
 }
 
-/// How many waits for a CPU took so many seconds, and how many there were, in all groups.
-fn waits_of(recorded: &Recorded, seconds: std::ops::Range<f64>) -> (u32, u64) {
-    let queues = || recorded.batches.iter().flat_map(|batch| &batch.run_queues);
-    let buckets = queues().flat_map(|queue| &queue.buckets);
-    let of_length = buckets.filter(|(bucket, _)| seconds.contains(&(bucket_begins_ns(*bucket) as f64 / 1e9)));
-    (
-        of_length.map(|(_, count)| count).sum(),
-        queues().map(|queue| queue.count).sum(),
-    )
+/// Waits for a CPU of the program that these samples are of, by their length.
+fn queued(recorded: &Recorded, seen: &[Seen<'_>]) -> WaitLengths {
+    let mut sum = WaitLengths::default();
+    for queue in recorded.batches.iter().flat_map(|batch| &batch.run_queues.by_program) {
+        if queue.executable == seen[0].process.executable {
+            sum.add(&queue.lengths);
+        }
+    }
+    sum
+}
+
+/// Each wait is told as its CPU's, too.
+fn check_queues(recorded: &Recorded) {
+    for batch in &recorded.batches {
+        let queues = &batch.run_queues;
+        let count = |lengths: &mut dyn Iterator<Item = &WaitLengths>| -> (u64, u64, u64) {
+            lengths.fold((0, 0, 0), |(count, total, longest), one| {
+                (count + one.count(), total + one.total_ns, longest.max(one.longest_ns))
+            })
+        };
+        assert_eq!(
+            count(&mut queues.by_cpu.values()),
+            count(&mut queues.by_program.iter().map(|queue| &queue.lengths))
+        );
+    }
 }
 
 #[test]
@@ -260,6 +286,18 @@ fn threads_that_share_cpus_wait_for_them() {
     for (name, truth) in &truths {
         judge(name, &told(&seen, name, "burn"), *truth, &mut wrong);
     }
+    check_queues(&recorded);
+    let (waits, truth) = (queued(&recorded, &seen), sum_of(&truths));
+    let (seconds, latest) = (waits.total_ns as f64 / 1e9, truth.runnable + CHOOSING * truth.runs);
+    println!(
+        "{} waits, {seconds:.3} s; {:.0} runs, {:.3} s",
+        waits.count(),
+        truth.runs,
+        truth.runnable
+    );
+    if seconds < 0.97 * truth.runnable || seconds > 1.03 * latest || !is_near(waits.count() as f64, truth.runs, 0.03) {
+        wrong.push(format!("waits for a CPU: {seconds:.3} s"));
+    }
     drop(seen);
     drop(recorded);
     let (recorded, tgid, truths) = run("preempted", config());
@@ -268,10 +306,13 @@ fn threads_that_share_cpus_wait_for_them() {
         let (told, truth) = (told(&seen, name, function), truths[name]);
         judge(name, &told, truth, &mut wrong);
         if name == "victim" {
-            let (waits, all) = waits_of(&recorded, 0.008..0.0121);
+            let waits = queued(&recorded, &seen);
+            let is_of_length = |bucket: u8| (8_000_000..12_100_000).contains(&bucket_begins_ns(bucket));
+            let of_length = waits.buckets.iter().filter(|(bucket, _)| is_of_length(*bucket));
+            let (all, waits) = (waits.count(), of_length.map(|(_, count)| count).sum::<u64>());
             println!("{waits} of {all} waits for a CPU took about 10 ms");
-            // A burst of the preferred one each; on a busy machine a few others wait as long.
-            if !(0.45 / 0.01..0.65 / 0.01).contains(&(f64::from(waits) / SECONDS)) {
+            // A burst of the preferred one each.
+            if !(0.45 / 0.01..0.65 / 0.01).contains(&(waits as f64 / SECONDS)) {
                 wrong.push(format!("victim: {waits} waits of 10 ms"));
             }
         }

@@ -4,7 +4,7 @@
 
 use super::parameter::{
     BASE, BASE_EXCEPT, COMMON, CRITERIA, DIFF, EXCEPT, FACETS, FLAMEGRAPH, GROUP, HEATMAP, INGEST, LOGIN, MARKERS,
-    MATCH, SEARCH, SERIES, TIMELINE, TOP, Table, UNIT, VALUES, VIEW,
+    MATCH, RUN_QUEUE, SEARCH, SERIES, TIMELINE, TOP, Table, UNIT, VALUES, VIEW,
 };
 use crate::api::error::Code;
 
@@ -204,6 +204,17 @@ pub(in crate::api) const GET_SERIES: Operation = Operation {
     about: "With a frame, samples whose stack has it count alone.",
     parameters: &[COMMON, UNIT, SERIES, MATCH],
     answers: &[json("Series")],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_RUN_QUEUE: Operation = Operation {
+    path: "/api/v1/run_queue",
+    id: "run_queue",
+    summary: "How long threads waited for a CPU, over time, by a label",
+    about: "Agents count every wait by its length, to a quarter of it. A wait is counted by its CPU and by its \
+            program, so that a question is by CPU or by labels of programs.",
+    parameters: &[RUN_QUEUE],
+    answers: &[json("RunQueue")],
     ..QUESTION
 };
 
@@ -416,11 +427,12 @@ const OF_BROWSER: Operation = Operation {
 };
 
 /// The whole API.
-pub(super) const ALL: [Operation; 32] = [
+pub(super) const ALL: [Operation; 33] = [
     GET_LABELS,
     GET_LABEL_VALUES,
     GET_SEARCH,
     GET_SERIES,
+    GET_RUN_QUEUE,
     GET_FACETS,
     GET_FLAMEGRAPH,
     GET_DIFF,

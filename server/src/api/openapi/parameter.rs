@@ -108,6 +108,37 @@ pub(in crate::api) const COMMON: Table = &[
     ),
 ];
 
+/// Waits for a CPU, which are of no profile type.
+pub(in crate::api) const RUN_QUEUE: Table = &[
+    usual(
+        "query",
+        Takes::Selector,
+        "{}",
+        "Which waits count: by node, and by CPU or by what `by` has beside them.",
+    ),
+    COMMON[2],
+    COMMON[3],
+    usual(
+        "by",
+        Takes::Words(&[
+            "service",
+            "node",
+            "cpu",
+            "process",
+            "container",
+            "pod",
+            "namespace",
+            "workload",
+            "unit",
+            "cgroup",
+        ]),
+        "service",
+        "The label by which lines are drawn.",
+    ),
+    SERIES[1],
+    SERIES[2],
+];
+
 /// The window of a word that is looked for.
 pub(in crate::api) const SEARCH: Table = &[
     usual(

@@ -9,6 +9,7 @@ use crate::ingest::rows::window::TimeWindow;
 use crate::ingest::wire::attribute::{KeyValue, Value};
 use crate::ingest::wire::message::Resource;
 use crate::ingest::wire::protobuf::text;
+use crate::run_queue::RunQueue;
 use crate::store::{BatchId, BatchRow};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -205,6 +206,7 @@ pub(crate) fn resource_context<'a>(
             A::IdleTicks(value) => context.account.idle_ticks = Some(value),
             A::MissedTicks(value) => context.account.missed_ticks = Some(value),
             A::CpusOffline(value) => context.account.cpus_offline = cpu_list(value).to_owned(),
+            A::RunQueues(value) => add_run_queues(&mut context.account, value),
             A::SamplesTaken(value) => context.account.samples_taken = Some(value),
             A::Lost(cause, count) => add_count(&mut context.account.lost, cause, count),
             A::Limit(limit, count) => add_count(&mut context.account.limits, limit, count),
@@ -230,6 +232,14 @@ fn cpu_list(text: &str) -> &str {
     }
     let end = text[..MAX_CPU_LIST_BYTES].rfind(',').unwrap_or(0);
     &text[..end]
+}
+
+/// What is not as the wire has it is left out, and counted as a limit.
+fn add_run_queues(account: &mut BatchRow, text: &str) {
+    match RunQueue::parse(text) {
+        Some(queues) => account.run_queues = serde_json::to_string(&queues).unwrap_or_default(),
+        None => add_count(&mut account.limits, "run_queues_unreadable", 1),
+    }
 }
 
 /// Most causes of loss, and limits, that an account names, and how long a name is: an agent has a few dozen short ones.

@@ -42,6 +42,8 @@ pub struct BatchRow {
     pub lost: BTreeMap<String, i64>,
     /// How often which limit of the agent was reached.
     pub limits: BTreeMap<String, i64>,
+    /// Lengths of waits for a CPU that ended in the interval, as [`crate::run_queue`] has them; empty without any.
+    pub run_queues: String,
     /// CPU time of the agent's process since its start.
     pub cpu_seconds: Option<f64>,
     /// CPU time of its BPF programs since their load.
@@ -73,6 +75,7 @@ impl BatchRow {
             &self.kernel,
             &self.arch,
             &self.cpus_offline,
+            &self.run_queues,
         ];
         let counts = self.lost.keys().chain(self.limits.keys());
         let texts: usize = texts.into_iter().chain(counts).map(String::len).sum();
@@ -127,6 +130,7 @@ impl BatchRow {
                 text(|row| &row.agent_version),
                 text(|row| &row.kernel),
                 text(|row| &row.arch),
+                text(|row| &row.run_queues),
                 Arc::new(day),
             ],
         )

@@ -252,6 +252,7 @@ fn columns(table: Table) -> Schema {
             must("agent_version", Utf8),
             must("kernel", Utf8),
             must("arch", Utf8),
+            may("run_queues", Utf8),
             must("day", name()),
         ],
     };

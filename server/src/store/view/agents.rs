@@ -37,12 +37,12 @@ impl Nodes {
                 info.samples_stored += row.samples;
                 if row.number > info.last.number {
                     info.cores = cores_between(&info.last, row).or(info.cores);
-                    info.last = row.clone();
+                    info.last = of_node(row);
                 }
             }
             None => {
                 let info = NodeInfo {
-                    last: row.clone(),
+                    last: of_node(row),
                     cores: None,
                     samples_stored: row.samples,
                 };
@@ -107,6 +107,14 @@ impl Nodes {
     }
 }
 
+/// What is known of an agent; waits for a CPU are asked for by time.
+fn of_node(row: &BatchRow) -> BatchRow {
+    BatchRow {
+        run_queues: String::new(),
+        ..row.clone()
+    }
+}
+
 fn cores_between(before: &BatchRow, last: &BatchRow) -> Option<f64> {
     let taken = |row: &BatchRow| Some(row.cpu_seconds? + row.bpf_seconds.unwrap_or(0.0));
     let seconds = last.until_ns.saturating_sub(before.until_ns) as f64 / 1e9;
@@ -147,6 +155,7 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         lost: counts("lost").unwrap_or_default(),
         // Absent where an older server wrote the row.
         limits: counts("limits").unwrap_or_default(),
+        run_queues: String::new(),
         cpu_seconds: real("cpu_seconds"),
         bpf_seconds: real("bpf_seconds"),
         rss_bytes: int("rss_bytes"),

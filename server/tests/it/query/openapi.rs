@@ -336,6 +336,8 @@ async fn answers_are_as_their_schemas_say_with_no_field_more() {
         ("series", &[("by", "tid"), ("limit", "2"), ("match", "walk")]),
         ("series", &[("type", "held"), ("unit", "widgets")]),
         ("series", &[("type", "nothing")]),
+        ("run_queue", &[]),
+        ("run_queue", &[("by", "cpu"), ("limit", "1")]),
         ("facets", &[("by", "service,thread"), ("limit", "2"), ("match", "walk")]),
         ("facets", &[("type", "held"), ("parts", "top")]),
         ("flamegraph", &[]),

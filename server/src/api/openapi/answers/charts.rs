@@ -149,6 +149,62 @@ pub(super) fn charts() -> Fields {
             )),
         ),
     ];
+    let of_waits = |about: &str| {
+        object(
+            about,
+            [
+                ("value", text("The label's value.")),
+                ("waits", count("How many waits ended.")),
+                ("total_ns", count("How long they were together.")),
+                ("p50_ns", or_null(count("Their median; null without any, as below."))),
+                ("p99_ns", or_null(count("The length that 99 in 100 do not exceed."))),
+                ("longest_ns", count("How long the longest was.")),
+                (
+                    "steps",
+                    object(
+                        "The same of each step.",
+                        [
+                            ("waits", counts("How many ended.")),
+                            ("total_ns", counts("How long they were together.")),
+                            ("p50_ns", list("Their medians.", or_null(count("Nanoseconds.")))),
+                            (
+                                "p99_ns",
+                                list("99 in 100 do not exceed these.", or_null(count("Nanoseconds."))),
+                            ),
+                            ("longest_ns", counts("How long the longest ones were.")),
+                        ],
+                    ),
+                ),
+            ],
+        )
+    };
+    let run_queue = vec![
+        ("query", text("The selector.")),
+        ("from", integer("The window's start in Unix milliseconds.")),
+        (
+            "until",
+            integer("The window's end in Unix milliseconds, which is not part of it."),
+        ),
+        ("step_ms", count("A step's length in milliseconds.")),
+        ("by", text("The label.")),
+        (
+            "times",
+            list("Starts of the steps in Unix milliseconds.", json!({"type": "integer"})),
+        ),
+        (
+            "batches",
+            count("Batches of agents that counted; 0: nobody did, since agents are told to with `--waits`."),
+        ),
+        ("all", of_waits("All that were selected; their value is empty.")),
+        (
+            "lines",
+            list(
+                "Values, those first whose threads waited longest in sum.",
+                of_waits("A line."),
+            ),
+        ),
+        ("others", count("How many values `limit` cut off.")),
+    ];
     let heatmap = vec![
         ("samples", count("All counts.")),
         ("exposure", named("Exposure")),
@@ -185,6 +241,13 @@ pub(super) fn charts() -> Fields {
             object(
                 "CPU time over time, by a label.",
                 [query_head(), series, notes()].concat(),
+            ),
+        ),
+        (
+            "RunQueue",
+            object(
+                "Waits for a CPU over time, by a label.",
+                [run_queue, damaged()].concat(),
             ),
         ),
         (

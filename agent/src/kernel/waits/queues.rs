@@ -1,0 +1,115 @@
+//! Waits for a CPU by their length, as BPF counts them: what was added since the last reading.
+
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::frames::{ProgramKey, WaitLengths};
+use crate::hash::FastMap;
+use crate::kernel::error::KernelError;
+use crate::kernel::records::read_record;
+use crate::kernel::skeletons::waits::types::{so_queue, so_queue_key};
+use crate::sys::clock_ticks_per_second;
+
+/// A program without waits for so many readings is forgotten: it may have ended.
+const FORGET_AFTER: u32 = 24;
+
+/// `SO_SAMPLE_KERNEL_THREAD` of bpf/abi.h.
+const KERNEL_THREAD: u32 = 2;
+
+/// Waits of a program for one CPU that ended in an interval.
+#[derive(Debug)]
+pub struct Queued {
+    /// Which run of which process it is; of process 0 are all that found no room of their own.
+    pub key: ProgramKey,
+    /// Its control group of version 2, by number.
+    pub cgroup_id: u64,
+    /// Logical number of the CPU.
+    pub cpu: u32,
+    /// The process in the agent's /proc; 0 where it is not seen there.
+    pub proc_tgid: u32,
+    /// Where the program's stack began; 0 where it has none.
+    pub image: u64,
+    /// It is a thread of the kernel.
+    pub kernel_thread: bool,
+    /// Name of the thread that waited first.
+    pub comm: String,
+    /// How long the waits were.
+    pub lengths: WaitLengths,
+}
+
+/// What was read before.
+#[derive(Default)]
+pub(super) struct Queues {
+    /// By the key's bytes: the entry, and for how many readings nothing was added.
+    known: FastMap<Vec<u8>, (so_queue, u32)>,
+}
+
+/// What holds an entry in the kernel, beside its key and value.
+const ENTRY_BYTES: usize = 64;
+
+impl Queues {
+    /// Bytes that the kernel takes for the entries.
+    pub(super) fn map_bytes(&self) -> u64 {
+        (self.known.len() * (ENTRY_BYTES + size_of::<so_queue_key>() + size_of::<so_queue>())) as u64
+    }
+
+    /// What was added to `map` since the last reading; `interval` is what its entries of this interval are marked with.
+    pub(super) fn read(&mut self, map: &impl MapCore, interval: u64) -> Result<Vec<Queued>, KernelError> {
+        let reading = |source| KernelError::Read {
+            what: "waits for a CPU",
+            source,
+        };
+        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+        let mut queued = Vec::new();
+        for bytes in map.keys() {
+            let value = map.lookup(&bytes, MapFlags::ANY).map_err(reading)?;
+            let (Some(key), Some(now)) = (
+                read_record::<so_queue_key>(&bytes),
+                value.and_then(|value| read_record::<so_queue>(&value)),
+            ) else {
+                continue;
+            };
+            let (before, idle) = self.known.entry(bytes.clone()).or_default();
+            let lengths = added(before, &now, interval);
+            if !lengths.buckets.is_empty() {
+                (*before, *idle) = (now, 0);
+                queued.push(Queued {
+                    key: ProgramKey {
+                        tgid: key.tgid,
+                        start_ticks: key.start_boottime_ns / tick_ns,
+                        exec_id: key.exec_id,
+                    },
+                    cgroup_id: key.cgroup_id,
+                    cpu: key.cpu,
+                    proc_tgid: now.proc_tgid,
+                    image: now.image,
+                    kernel_thread: now.flags & KERNEL_THREAD != 0,
+                    comm: comm(&now),
+                    lengths,
+                });
+                continue;
+            }
+            *idle += 1;
+            if *idle >= FORGET_AFTER {
+                self.known.remove(&bytes);
+                // Gone already is as good.
+                let _ = map.delete(&bytes);
+            }
+        }
+        Ok(queued)
+    }
+}
+
+fn comm(queue: &so_queue) -> String {
+    let name = queue.comm.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}
+
+fn added(before: &so_queue, now: &so_queue, interval: u64) -> WaitLengths {
+    let buckets = now.buckets.iter().zip(&before.buckets).enumerate();
+    let buckets = buckets.map(|(bucket, (now, before))| (bucket as u8, u64::from(now.wrapping_sub(*before))));
+    WaitLengths {
+        total_ns: now.total_ns.saturating_sub(before.total_ns),
+        longest_ns: if now.interval == interval { now.longest_ns } else { 0 },
+        buckets: buckets.filter(|(_, count)| *count > 0).collect(),
+    }
+}

@@ -1,0 +1,175 @@
+//! Waits for a CPU by their length: what agents count is what is answered, and refused in words.
+
+use crate::ingest::App;
+use crate::support::{Answer, Sender, attributes, get, now_ns, text};
+use serde_json::{Value, json};
+
+/// A batch of a node with such waits, 5 s long, that ends at this time.
+async fn send(app: &App, sender: &mut Sender, number: i64, until_ns: i64, run_queues: &str) {
+    let mut request = sender.batch(number, until_ns);
+    let resource = request.resource_profiles[0].resource.as_mut().unwrap();
+    resource
+        .attributes
+        .extend(attributes([("stakeout.run_queues", text(run_queues))]));
+    let answer = app.post_plain(&request).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+async fn ask(app: &App, parameters: &[(&str, &str)]) -> Answer {
+    let query = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(parameters)
+        .finish();
+    get(&app.address, &format!("/api/v1/run_queue?{query}")).await
+}
+
+fn values(answer: &Value) -> Vec<(&str, u64, u64)> {
+    let lines = answer["lines"].as_array().unwrap().iter();
+    let number = |line: &Value, name: &str| line[name].as_u64().unwrap();
+    lines
+        .map(|line| {
+            (
+                line["value"].as_str().unwrap(),
+                number(line, "waits"),
+                number(line, "total_ns"),
+            )
+        })
+        .collect()
+}
+
+/// Of a service on a CPU of its own: so many waits of about a millisecond, and one of 99 ms.
+fn waits(service: &str, cpu: u32, short: u64) -> String {
+    let counts = json!({
+        "total_ns": short * 1_100_000 + 99_000_000,
+        "longest_ns": 99_000_000,
+        "lengths": [[1_048_576, short], [83_886_080, 1]],
+    });
+    let with = |labels: Value| {
+        let mut entry = counts.clone();
+        entry
+            .as_object_mut()
+            .unwrap()
+            .extend(labels.as_object().unwrap().clone());
+        entry
+    };
+    let entries = [
+        with(json!({"cpu": cpu})),
+        with(json!({"service": service, "process": "worker"})),
+    ];
+    serde_json::to_string(&entries).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_for_a_cpu_are_answered_as_they_were_counted() {
+    let app = App::start().await;
+    let now = now_ns() - 60_000_000_000;
+    let mut nodes = [Sender::new("node-a", 2), Sender::new("node-b", 2)];
+    // Two batches of one, 20 s apart, and one of the other.
+    send(&app, &mut nodes[0], 1, now - 20_000_000_000, &waits("web", 0, 199)).await;
+    send(&app, &mut nodes[0], 2, now, &waits("db", 1, 9)).await;
+    send(&app, &mut nodes[1], 1, now, &waits("web", 1, 99)).await;
+    let (from, until) = ((now - 60_000_000_000) / 1_000_000, (now + 1_000_000_000) / 1_000_000);
+    let window = [("from", from.to_string()), ("until", until.to_string())];
+    let window = [("from", &*window[0].1), ("until", &*window[1].1), ("step", "10s")];
+    let with = |more: &[(&'static str, &'static str)]| [&window[..], more].concat();
+
+    let answer = ask(&app, &with(&[])).await.json();
+    let time = |short: u64| short * 1_100_000 + 99_000_000;
+    assert_eq!(
+        values(&answer),
+        [("web", 300, time(199) + time(99)), ("db", 10, time(9))]
+    );
+    assert_eq!(
+        (answer["batches"].as_u64(), answer["others"].as_u64()),
+        (Some(3), Some(0))
+    );
+    let all = &answer["all"];
+    assert_eq!(
+        (all["waits"].as_u64(), all["longest_ns"].as_u64()),
+        (Some(310), Some(99_000_000))
+    );
+    let within = |ns: &Value, from: u64, until: u64| {
+        let ns = ns.as_u64().unwrap();
+        assert!((from..=until).contains(&ns), "{ns}");
+    };
+    within(&all["p50_ns"], 1_048_576, 1_310_720);
+    within(&answer["lines"][0]["p99_ns"], 1_048_576, 1_310_720);
+    within(&answer["lines"][1]["p99_ns"], 83_886_080, 99_000_000);
+    let steps = answer["lines"][0]["steps"]["waits"].as_array().unwrap();
+    let ended: Vec<u64> = steps
+        .iter()
+        .filter_map(Value::as_u64)
+        .filter(|waits| *waits > 0)
+        .collect();
+    assert_eq!(ended, [200, 100]);
+    let medians = answer["lines"][0]["steps"]["p50_ns"].as_array().unwrap();
+    assert_eq!(medians.iter().filter(|ns| !ns.is_null()).count(), 2);
+    assert_eq!(answer["times"].as_array().unwrap().len(), steps.len());
+
+    let by = |label: &'static str| with(&[("by", label)]);
+    let of_cpus = ask(&app, &by("cpu")).await.json();
+    assert_eq!(
+        values(&of_cpus),
+        [("0", 200, time(199)), ("1", 110, time(9) + time(99))]
+    );
+    let of_nodes = ask(&app, &by("node")).await.json();
+    assert_eq!(
+        values(&of_nodes),
+        [("node-a", 210, time(199) + time(9)), ("node-b", 100, time(99))]
+    );
+    let one = ask(
+        &app,
+        &with(&[("query", r#"{node="node-a",cpu=~"1|2"}"#), ("by", "cpu")]),
+    )
+    .await
+    .json();
+    assert_eq!(values(&one), [("1", 10, time(9))]);
+    let one = ask(
+        &app,
+        &with(&[("query", r#"{service="web"}"#), ("by", "node"), ("limit", "1")]),
+    )
+    .await
+    .json();
+    assert_eq!(
+        (values(&one), one["others"].as_u64()),
+        (vec![("node-a", 200, time(199))], Some(1))
+    );
+    assert_eq!(one["all"]["waits"].as_u64(), Some(300), "of all, the other node too");
+
+    let refused = |query: &'static str, by: &'static str| {
+        let app = &app;
+        let parameters = with(&[("query", query), ("by", by)]);
+        async move {
+            let answer = ask(app, &parameters).await;
+            (
+                answer.status.as_u16(),
+                answer.json()["error"]["message"].as_str().unwrap().to_owned(),
+            )
+        }
+    };
+    let (status, message) = refused(r#"{thread="x"}"#, "service").await;
+    assert_eq!(
+        (status, &*message),
+        (400, "waits for a CPU are not counted by `thread`")
+    );
+    let (status, message) = refused(r#"{cpu="1"}"#, "service").await;
+    assert_eq!(
+        (status, &*message),
+        (
+            400,
+            "waits for a CPU are counted by `cpu` or by `service`, not by both at once"
+        )
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_that_cannot_be_read_are_left_out_and_counted() {
+    let app = App::start().await;
+    let mut sender = Sender::new("node-a", 2);
+    let now = now_ns();
+    send(&app, &mut sender, 1, now, r#"[{"cpu":0,"total_ns":-1}]"#).await;
+    assert_eq!(app.stored(), 2, "the samples are kept");
+    let nodes = get(&app.address, "/api/v1/nodes").await.json();
+    assert_eq!(nodes["nodes"][0]["limits"]["run_queues_unreadable"].as_i64(), Some(1));
+    let answer = ask(&app, &[]).await.json();
+    assert_eq!((values(&answer).len(), answer["batches"].as_u64()), (0, Some(0)));
+}
