@@ -13,6 +13,7 @@ import type {
   InfoAnswer,
   MarkersAnswer,
   NodeRow,
+  RunQueueAnswer,
   SavedView,
   SearchAnswer,
   SeriesAnswer,
@@ -108,6 +109,7 @@ export const api = {
   timeline: (parameters: Parameters, signal: AbortSignal) => get<TimelineAnswer>("/timeline", parameters, signal),
   /** What ran before samples with a frame: with `before` and `match`, the timeline answers with a flamegraph. */
   before: (parameters: Parameters, signal: AbortSignal) => bytes("/timeline", parameters, signal),
+  runQueue: (parameters: Parameters, signal: AbortSignal) => get<RunQueueAnswer>("/run_queue", parameters, signal),
   markers: (parameters: Parameters, signal: AbortSignal) => get<MarkersAnswer>("/markers", parameters, signal),
   sql: (query: string, signal: AbortSignal) =>
     answered<SqlAnswer>(

@@ -319,6 +319,37 @@ export interface HeatmapAnswer {
   cells: number[];
 }
 
+/** Waits for a CPU of a value. A percentile is null where no wait ended. */
+export interface QueueLine {
+  value: string;
+  waits: number;
+  total_ns: number;
+  p50_ns: number | null;
+  p99_ns: number | null;
+  longest_ns: number;
+  steps: {
+    waits: number[];
+    total_ns: number[];
+    p50_ns: (number | null)[];
+    p99_ns: (number | null)[];
+    longest_ns: number[];
+  };
+}
+
+export interface RunQueueAnswer {
+  query: string;
+  from: number;
+  until: number;
+  step_ms: number;
+  by: string;
+  times: number[];
+  /** Of agents that counted; 0 where none did. */
+  batches: number;
+  all: QueueLine;
+  lines: QueueLine[];
+  others: number;
+}
+
 /** Samples in the order of time, column by column. */
 export interface TimelineSamples {
   /** From the answer's start. */

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import type { QueueLine, RunQueueAnswer } from "../../api/types.ts";
+import {
+  queueCourse,
+  queueHeight,
+  queueLabel,
+  queuePath,
+  queueRow,
+  queueStep,
+  sortedQueueRows,
+} from "./queueLengths.ts";
+
+const line = (value: string, longest: (number | null)[]): QueueLine => ({
+  value,
+  waits: 10,
+  total_ns: 5_000_000_000,
+  p50_ns: 20_000,
+  p99_ns: null,
+  longest_ns: Math.max(...longest.map((ns) => ns ?? 0)),
+  steps: {
+    waits: longest.map((ns) => (ns === null ? 0 : 5)),
+    total_ns: longest.map((ns) => ns ?? 0),
+    p50_ns: longest.map((ns) => (ns === null ? null : 20_000)),
+    p99_ns: longest,
+    longest_ns: longest.map((ns) => ns ?? 0),
+  },
+});
+
+const answer: RunQueueAnswer = {
+  query: "{}",
+  from: 0,
+  until: 30_000,
+  step_ms: 10_000,
+  by: "service",
+  times: [0, 10_000, 20_000],
+  batches: 6,
+  all: line("", [1_000_000, null, 99_000_000]),
+  lines: [],
+  others: 0,
+};
+
+test("the label is one by which the selector can be asked", () => {
+  expect(queueLabel("service", "{}")).toBe("service");
+  expect(queueLabel("thread", "{}")).toBe("process");
+  expect(queueLabel("cpu", '{service="web"}')).toBe("service");
+  expect(queueLabel("cpu", '{node="a"}')).toBe("cpu");
+  expect(queueLabel("service", '{node="a",cpu="3"}')).toBe("cpu");
+  expect(queueLabel("node", '{cpu="3"}')).toBe("node");
+});
+
+test("lines are broken where nothing waited, on a scale of powers of ten", () => {
+  const course = queueCourse(answer);
+  expect([course.least, course.most]).toEqual([-5, -1]);
+  expect(queueHeight(1e-5, course)).toBeCloseTo(0);
+  expect(queueHeight(1e-3, course)).toBeCloseTo(0.5);
+  expect(queueHeight(5, course)).toBe(1);
+  expect(queuePath(course, "longest", 300, 100)).toBe("M0.0 50.0H100.0M200.0 0.1H300.0");
+  expect([0, 0.5, 0.99, 1].map((share) => queueStep(course, share))).toEqual([0, 1, 2, 2]);
+});
+
+test("without waits there is a scale all the same", () => {
+  const course = queueCourse({ ...answer, all: line("", [null, null, null]) });
+  expect([course.least, course.most]).toEqual([-6, -3]);
+  expect(queuePath(course, "median", 300, 100)).toBe("");
+});
+
+test("rows have threads as a mean over the window, and sort with what is not known last", () => {
+  const row = queueRow(line("web", [1_000_000]), 10_000);
+  expect(row).toEqual({ name: "web", waits: 10, threads: 0.5, median: 20e-6, p99: null, longest: 0.001 });
+  const rows = [row, { ...row, name: "db", p99: 0.01 }];
+  expect(sortedQueueRows(rows, { key: "p99", descending: true }).map(({ name }) => name)).toEqual(["db", "web"]);
+  expect(sortedQueueRows(rows, { key: "name", descending: false }).map(({ name }) => name)).toEqual(["db", "web"]);
+});
