@@ -350,6 +350,22 @@ enum so_wait_state {
 	SO_WAIT_NEW = 0x10000,
 	/* It waited already when observation began. */
 	SO_WAIT_UNKNOWN = 0x20000,
+	/* Of a record: it is of who ended the wait, or of what an interrupt found running that did. */
+	SO_WAIT_ENDED = 0x40000,
+};
+
+/* A thread that was woken: the same as in struct so_sample. */
+struct so_woken {
+	u64 start_boottime_ns;
+	u64 cgroup_id;
+	u64 image;
+	u32 tgid;
+	u32 tid;
+	u32 exec_id;
+	u32 proc_tgid;
+	u32 flags;
+	u32 unused;
+	u8 comm[SO_COMM_LENGTH];
 };
 
 /*
@@ -363,6 +379,8 @@ struct so_waited {
 	u64 run_count;		/* how often the thread had been given a CPU, of one that sleeps; 0: the kernel does not count */
 	u32 state;		/* enum so_wait_state */
 	u32 unused;
+	/* Who was woken, where the record is of who woke it. */
+	struct so_woken woken;
 };
 
 /* Whose waits for which CPU; of nobody, all that found no room of their own. */
@@ -405,6 +423,8 @@ struct so_wait_counters {
 	u64 threads_left_out;
 	/* Waits for a CPU that were counted as nobody's, since SO_MAX_QUEUES programs and CPUs have room. */
 	u64 queues_left_out;
+	/* Wake-ups whose thread's stack was not taken, since another one was just being walked on that CPU. */
+	u64 wakers_left_out;
 	/* Threads that slept through a whole interval, of all visits. */
 	u64 sleepers;
 	u64 sleepers_told;

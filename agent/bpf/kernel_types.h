@@ -156,6 +156,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	u64 self_exec_id;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	u64 start_boottime;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

@@ -101,6 +101,14 @@ struct {
 	__type(value, struct so_visit);
 } visits SEC(".maps");
 
+/* 1 while this CPU's scratch is used where interrupts, and so wake-ups, can come. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} scratch_in_use SEC(".maps");
+
 /* Linux 6.18 runs a function in a thread's own context, before it is in user mode again. */
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work, void *map,
 					      int (*callback)(struct bpf_map *map, void *key, void *value),
@@ -169,6 +177,7 @@ SO_INLINE void set_wait(struct so_waited *waited, struct so_wait *wait, struct s
 	waited->state = wait->state;
 	waited->run_count = 0;
 	waited->unused = 0;
+	__builtin_memset(&waited->woken, 0, sizeof(waited->woken));
 }
 
 SO_INLINE u32 take_kernel_stack(struct task_struct *task, u64 *words, struct so_sample *header)
@@ -266,16 +275,19 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 	struct so_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
 	u64 begin = bpf_ktime_get_ns();
 	struct so_wait_counters *counter;
-	u32 number;
+	u32 number, zero = 0, *in_use;
 
 	/* It was told at a switch, and the entry may be another thread's by now. */
 	if (!wait || !wait->pending || ended->owner != (u32)task->pid)
 		return 0;
 	bpf_preempt_disable();
 	number = wait->pending;
-	if (number) {
+	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+	if (number && in_use) {
 		wait->pending = 0;
+		*(volatile u32 *)in_use = 1;
 		finish_wait(number - 1);
+		*(volatile u32 *)in_use = 0;
 		counter = counters_of_waits();
 		if (counter)
 			counter->run_ns += bpf_ktime_get_ns() - begin;
@@ -354,14 +366,23 @@ SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_pr
 		finish_wait(number - 1);
 	}
 	wait->state = is_preempted ? SO_WAIT_PREEMPTED : state & SO_WAIT_STATE_BITS;
+	wait->told_ns = 0;
+	wait->switches = task->nvcsw + task->nivcsw;
 	wait->began_ns = now;
 	wait->turn_ns = turn;
 	*(volatile u64 *)&wait->from_ns = now;
 }
 
 /* The first that is seen of a thread in a turn is that it has waited since the turn began, or before. */
-SO_INLINE void enter_turn(struct so_wait *wait, u64 turn, u32 state, int is_away)
+SO_INLINE void enter_turn(struct so_wait *wait, struct task_struct *task, u64 turn, u32 state, int is_away)
 {
+	u64 switches = task->nvcsw + task->nivcsw;
+
+	/* It may be the same wait as in the turn before. */
+	if (wait->switches != switches) {
+		wait->switches = switches;
+		wait->told_ns = 0;
+	}
 	wait->state = state;
 	wait->began_ns = turn;
 	wait->turn_ns = turn;
@@ -369,12 +390,12 @@ SO_INLINE void enter_turn(struct so_wait *wait, u64 turn, u32 state, int is_away
 }
 
 /* The thread has a CPU again. Gives since when it could have had one, where that is known, else 0. */
-SO_INLINE u64 come_back(struct so_wait *wait, u64 now, u64 turn, struct so_passed *passed)
+SO_INLINE u64 come_back(struct so_wait *wait, struct task_struct *task, u64 now, u64 turn, struct so_passed *passed)
 {
 	u64 since = wait->began_ns;
 
 	if (wait->turn_ns != turn)
-		enter_turn(wait, turn, SO_WAIT_UNKNOWN, 1);
+		enter_turn(wait, task, turn, SO_WAIT_UNKNOWN, 1);
 	if (wait->from_ns && wait->from_ns <= now)
 		so_settle(wait, now, 1, passed);
 	else
@@ -456,10 +477,10 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 		if (wait) {
 			if (visiting) {
 				bpf_spin_lock(&wait->lock);
-				since = come_back(wait, now, turn, &passed);
+				since = come_back(wait, task, now, turn, &passed);
 				bpf_spin_unlock(&wait->lock);
 			} else {
-				since = come_back(wait, now, turn, &passed);
+				since = come_back(wait, task, now, turn, &passed);
 			}
 			if (since)
 				count_queue(task, now - since, counter);
@@ -490,17 +511,115 @@ int on_switch_old(u64 *ctx)
 	return switch_threads(ctx, 0);
 }
 
+SO_INLINE void set_woken(struct so_woken *woken, struct task_struct *task)
+{
+	struct task_struct *leader = task->group_leader;
+	struct mm_struct *mm = task->mm;
+
+	woken->start_boottime_ns = leader->start_boottime;
+	woken->cgroup_id = task->cgroups->dfl_cgrp->kn->id;
+	woken->image = mm ? mm->start_stack : 0;
+	woken->tgid = task->tgid;
+	woken->tid = task->pid;
+	woken->exec_id = (u32)task->self_exec_id;
+	woken->proc_tgid = so_proc_tgid(leader, task->tgid);
+	woken->flags = task->flags & PF_KTHREAD ? SO_SAMPLE_KERNEL_THREAD : 0;
+	woken->unused = 0;
+	bpf_probe_read_kernel(woken->comm, sizeof(woken->comm), task->comm);
+}
+/* Hands over who ends a wait, with what was walked of its stack. */
+APART int put_waker(u32 walk_end)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_wait_counters *counter = counters_of_waits();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	u64 size;
+
+	if (!counter || !record)
+		return 0;
+	size = sizeof(record->wait) + sizeof(record->header);
+	size += (u64)(record->header.kernel_frames & (SO_RECORD_FRAMES / 2 - 1)) * sizeof(u64);
+	record->header.walk_end = walk_end;
+	if (walk_end != SO_WALK_NONE)
+		size += (u32)end_stack(0);
+	if (size > sizeof(record->wait) + sizeof(record->header) + sizeof(record->words))
+		size = sizeof(record->wait) + sizeof(record->header) + sizeof(record->words);
+	put_record(counter, &record->wait, size);
+	return 0;
+}
+
+/* Puts the running thread into the scratch as who ends a wait. 1 where it has a user stack. */
+SO_INLINE int enter_waker(void *ctx, struct task_struct *woken, struct so_wait *wait, u64 ended_ns)
+{
+	u32 cpu = bpf_get_smp_processor_id(), frames;
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct so_walk *walk;
+	long bytes;
+
+	if (!record)
+		return 0;
+	record->wait.off_cpu_ns = ended_ns;
+	record->wait.run_queue_ns = 0;
+	record->wait.began_ns = wait->began_ns;
+	record->wait.run_count = 0;
+	record->wait.state = SO_WAIT_ENDED | (wait->state & SO_WAIT_STATE_BITS);
+	record->wait.unused = 0;
+	set_woken(&record->wait.woken, woken);
+	set_thread(&record->header, task);
+	bytes = bpf_get_stack(ctx, record->words, SO_MAX_KERNEL_FRAMES * sizeof(u64), 0);
+	frames = bytes > 0 ? (u32)bytes / sizeof(u64) : 0;
+	if (frames >= SO_MAX_KERNEL_FRAMES) {
+		frames = SO_MAX_KERNEL_FRAMES;
+		record->header.flags |= SO_SAMPLE_KERNEL_CUT;
+	}
+	record->header.kernel_frames = frames;
+	if (task->flags & PF_KTHREAD || !task->mm) {
+		record->header.flags |= SO_SAMPLE_KERNEL_THREAD;
+		return 0;
+	}
+	walk = &record->walk;
+	SET_ENTERED_REGISTERS(walk, record->scan.words, (struct pt_regs *)bpf_task_pt_regs(task));
+	return 1;
+}
+
 /* Argument: who is woken. It stands in the queue of its CPU from now on, wherever it was woken from. */
 SEC("tp_btf/sched_wakeup")
 int on_wakeup(u64 *ctx)
 {
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	u64 turn = turn_ns, now, ended_ns, from;
+	u32 zero = 0, *in_use;
 	struct so_wait *wait;
 
-	if (!turn_ns)
+	if (!turn)
 		return 0;
-	wait = bpf_task_storage_get(&waits, (struct task_struct *)ctx[0], NULL, 0);
-	if (wait)
-		*(volatile u64 *)&wait->wake_ns = bpf_ktime_get_ns();
+	wait = bpf_task_storage_get(&waits, task, NULL, 0);
+	if (!wait)
+		return 0;
+	now = bpf_ktime_get_ns();
+	*(volatile u64 *)&wait->wake_ns = now;
+	from = wait->from_ns;
+	if (!from || from >= now || wait->turn_ns != turn || (wait->state & SO_WAIT_STATE_BITS) == SO_WAIT_PREEMPTED)
+		return 0;
+	/* Most waits pass no point. */
+	if (!wait->told_ns && wait->at_ns + (now - from) < wait->point_ns)
+		return 0;
+	ended_ns = so_would_tell(wait, now);
+	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+	if (!ended_ns || !in_use)
+		return 0;
+	if (*in_use) {
+		struct so_wait_counters *counter = counters_of_waits();
+
+		if (counter)
+			counter->wakers_left_out++;
+		return 0;
+	}
+	if (enter_waker(ctx, task, wait, ended_ns))
+		put_waker(walk_stack(0));
+	else
+		put_waker(SO_WALK_NONE);
 	return 0;
 }
 
@@ -616,9 +735,10 @@ int visit(struct bpf_iter__task *ctx)
 	period = wait->period_ns;
 	if (wait->turn_ns != turn) {
 		if (!is_last)
-			enter_turn(wait, turn, state & SO_WAIT_STATE_BITS, is_away);
+			enter_turn(wait, task, turn, state & SO_WAIT_STATE_BITS, is_away);
 	} else if ((is_away || is_last) && wait->from_ns && wait->from_ns <= until) {
 		so_settle(wait, until, 0, &passed);
+		wait->told_ns += passed.off_cpu * period;
 		wait->from_ns = is_last ? 0 : until;
 	}
 	if (wanted != period)

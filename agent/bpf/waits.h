@@ -25,6 +25,9 @@ struct so_wait {
 	u64 at_ns;
 	u64 point_ns;
 	u64 period_ns;
+	/* What was told already of the wait that began after so many switches. */
+	u64 told_ns;
+	u64 switches;
 	u32 pending;		/* one more than the number of its entry in `pending`; 0 without one */
 	u32 random;
 };
@@ -104,6 +107,14 @@ SO_INLINE u64 so_clock_run(struct so_wait *wait, u64 ns)
 	wait->at_ns = end % wait->period_ns;
 	so_draw_point(wait);
 	return passed + (wait->at_ns >= wait->point_ns);
+}
+
+/* Nanoseconds that this wait stands for, were it to end now. The clock stays as it is: it draws the same points again. */
+SO_INLINE u64 so_would_tell(const struct so_wait *wait, u64 now_ns)
+{
+	struct so_wait copy = *wait;
+
+	return wait->told_ns + so_clock_run(&copy, now_ns - wait->from_ns) * wait->period_ns;
 }
 
 /*

@@ -19,7 +19,7 @@ pub(crate) const COUNT: &str = "count";
 pub(crate) const BYTES: &str = "bytes";
 
 /// Types that are time to everybody: counts and sizes under their names would be added to time.
-const OF_TIME: [&str; 4] = ["cpu", "off_cpu", "run_queue", "wall"];
+const OF_TIME: [&str; 5] = ["cpu", "off_cpu", "run_queue", "wake_up", "wall"];
 
 /// Types are compared and shown, never made a part of a path or a statement: all that can be read and shown on one
 /// line is allowed.

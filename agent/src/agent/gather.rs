@@ -9,6 +9,7 @@ use crate::cpu_budget::CpuBudget;
 use crate::frames::{CodeLocation, ProgramKey, SampleKind, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::RawSample;
+use crate::kernel::Woken;
 use crate::process::{Found, Program, Sighting, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
@@ -32,6 +33,8 @@ pub(super) struct GatheredSample {
     pub(super) thread: Arc<str>,
     pub(super) program: u32,
     pub(super) stack: u32,
+    /// Whose wait it ended: the program and the thread's name.
+    pub(super) woken: Option<(u32, Arc<str>)>,
 }
 
 /// What is gathered.
@@ -236,7 +239,14 @@ impl Interval {
                 stack
             }
         };
+        let woken = sample.woken.map(|woken| {
+            let thread = memory.thread_name(woken.name());
+            let found = table.program(&sighting_of(&woken, &thread, sample.time_ns), now_ns);
+            let program = self.program(woken.key, woken.cgroup_id, found.moves, found.program);
+            (program, thread)
+        });
         self.samples.push(GatheredSample {
+            woken,
             kind: sample.kind,
             value_ns: sample.value_ns,
             time_ns: sample.time_ns,
@@ -269,6 +279,18 @@ impl Interval {
             self.unsettled.insert(hash, now_ns + LOCATE_AGAIN_NS);
         }
         located
+    }
+}
+
+fn sighting_of<'a>(woken: &Woken, comm: &'a str, time_ns: u64) -> Sighting<'a> {
+    Sighting {
+        key: woken.key,
+        proc_tgid: woken.proc_tgid,
+        image: woken.image,
+        cgroup_id: woken.cgroup_id,
+        time_ns,
+        kernel_thread: woken.kernel_thread,
+        comm,
     }
 }
 

@@ -9,6 +9,8 @@ pub enum SampleKind {
     OffCpu(WaitState),
     /// It could have run, and waited for a CPU.
     RunQueue(WaitState),
+    /// It ended another thread's wait, which had this state.
+    WakeUp(WaitState),
 }
 
 /// How a wait began, or for a CPU, why the thread had none.
@@ -53,7 +55,7 @@ impl SampleKind {
     pub fn state(self) -> Option<WaitState> {
         match self {
             Self::Cpu => None,
-            Self::OffCpu(state) | Self::RunQueue(state) => Some(state),
+            Self::OffCpu(state) | Self::RunQueue(state) | Self::WakeUp(state) => Some(state),
         }
     }
 }

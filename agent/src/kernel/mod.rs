@@ -31,7 +31,7 @@ pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
 pub use sample::{
     Counters, DeferredWalk, EXACT_ADDRESS, FrameWord, LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, RawSample,
-    RuntimeWord, WaitCounters, WalkEnd, WalkStop,
+    RuntimeWord, WaitCounters, WalkEnd, WalkStop, Woken,
 };
 pub use sensor::{Sensor, period_ns};
 pub use tables::{

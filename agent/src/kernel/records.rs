@@ -5,10 +5,10 @@ use libbpf_rs::{MapCore, MapFlags};
 use super::error::KernelError;
 use super::skeletons::lifecycle::types::{so_event, so_event_counters};
 use super::skeletons::sampler::types::{so_counters, so_sample, so_walk};
-use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters, so_waited};
+use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters, so_waited, so_woken};
 
-use super::sample::{DeferredWalk, LEAF_FRAMES, MAX_USER_FRAMES, RawSample, WalkEnd};
-use crate::frames::{SampleKind, WaitState};
+use super::sample::{DeferredWalk, LEAF_FRAMES, MAX_USER_FRAMES, RawSample, WalkEnd, Woken};
+use crate::frames::{ProgramKey, SampleKind, WaitState};
 use crate::sys::clock_ticks_per_second;
 
 #[derive(Default)]
@@ -20,6 +20,8 @@ pub(super) struct Drained {
     /// One for each header whose walk is deferred, and their stacks one after the other.
     pub(super) deferred: Vec<so_walk>,
     pub(super) stacks: Vec<u8>,
+    /// One for each header that is of who ended a wait: whose.
+    pub(super) woken: Vec<so_woken>,
     pub(super) malformed: u64,
     /// Samples of threads that sleep on, whose user stacks are to be read.
     pub(super) asleep: Vec<Asleep>,
@@ -35,12 +37,15 @@ pub(super) struct Asleep {
     pub(super) walk: so_walk,
 }
 
+/// `SO_SAMPLE_KERNEL_THREAD` of bpf/abi.h.
+pub(super) const KERNEL_THREAD: u32 = 2;
 /// `SO_WALK_NO_TABLE` of bpf/abi.h.
 pub(super) const WALK_NO_TABLE: u8 = 4;
 /// `SO_WALK_ASLEEP` of bpf/abi.h.
 const WALK_ASLEEP: u8 = 5;
-/// `SO_WAIT_NEW` of bpf/abi.h, and the kernel's bits of a task's state (include/linux/sched.h).
+/// `SO_WAIT_NEW` and `SO_WAIT_ENDED` of bpf/abi.h, and the kernel's bits of a task's state (include/linux/sched.h).
 const WAIT_NEW: u32 = 0x10000;
+const WAIT_ENDED: u32 = 0x40000;
 const TASK_INTERRUPTIBLE: u32 = 1;
 const TASK_UNINTERRUPTIBLE: u32 = 2;
 const TASK_STOPPED_OR_TRACED: u32 = 4 | 8;
@@ -101,8 +106,15 @@ pub(super) fn kinds_of(waited: &so_waited) -> impl Iterator<Item = (SampleKind, 
         0 => WaitState::Preempted,
         _ => WaitState::Woken,
     };
+    let asleep = state_of(waited.state);
     let kinds = [
-        (SampleKind::OffCpu(state_of(waited.state)), waited.off_cpu_ns),
+        (
+            match waited.state & WAIT_ENDED {
+                0 => SampleKind::OffCpu(asleep),
+                _ => SampleKind::WakeUp(asleep),
+            },
+            waited.off_cpu_ns,
+        ),
         (SampleKind::RunQueue(runnable), waited.run_queue_ns),
     ];
     kinds.into_iter().filter(|(_, value_ns)| *value_ns > 0)
@@ -124,7 +136,11 @@ impl Drained {
             return;
         }
         for kind in kinds_of(&waited) {
+            let malformed = self.malformed;
             self.push_as(kind, rest);
+            if matches!(kind.0, SampleKind::WakeUp(_)) && self.malformed == malformed {
+                self.woken.push(waited.woken);
+            }
         }
     }
 
@@ -189,6 +205,7 @@ impl Drained {
     pub(super) fn samples(&self, mut take: impl FnMut(RawSample<'_>)) {
         let mut rest = self.addresses.as_slice();
         let (mut walks, mut stacks) = (self.deferred.iter(), self.stacks.as_slice());
+        let mut woken = self.woken.iter();
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
         for (header, (kind, value_ns)) in self.headers.iter().zip(&self.kinds) {
             let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
@@ -202,7 +219,12 @@ impl Drained {
                 None
             };
             let comm = header.comm.split(|byte| *byte == 0).next().unwrap_or_default();
+            let woken = match kind {
+                SampleKind::WakeUp(_) => woken.next().map(|woken| Woken::of(woken, tick_ns)),
+                _ => None,
+            };
             take(RawSample {
+                woken,
                 kind: *kind,
                 value_ns: *value_ns,
                 time_ns: header.time_ns,
@@ -223,11 +245,28 @@ impl Drained {
                     _ => WalkEnd::Broken,
                 },
                 deferred,
-                kernel_thread: header.flags & 2 != 0,
+                kernel_thread: header.flags & KERNEL_THREAD as u8 != 0,
                 kernel_cut: header.flags & 4 != 0,
                 proc_tgid: header.proc_tgid,
                 image: header.image,
             });
+        }
+    }
+}
+
+impl Woken {
+    fn of(woken: &so_woken, tick_ns: u64) -> Self {
+        Self {
+            key: ProgramKey {
+                tgid: woken.tgid,
+                start_ticks: woken.start_boottime_ns / tick_ns,
+                exec_id: woken.exec_id,
+            },
+            cgroup_id: woken.cgroup_id,
+            image: woken.image,
+            proc_tgid: woken.proc_tgid,
+            kernel_thread: woken.flags & KERNEL_THREAD != 0,
+            comm: woken.comm,
         }
     }
 }

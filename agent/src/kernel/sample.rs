@@ -150,6 +150,32 @@ pub struct RawSample<'a> {
     pub proc_tgid: u32,
     /// Where the stack of the executed program began, which is drawn anew with each execve; 0 without user memory.
     pub image: u64,
+    /// Whose wait the thread ended.
+    pub woken: Option<Woken>,
+}
+
+/// A thread whose wait another one ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Woken {
+    /// Which run of which process it is.
+    pub key: ProgramKey,
+    /// The thread's control group of version 2, by number.
+    pub cgroup_id: u64,
+    /// Where the stack of the executed program began; 0 without user memory.
+    pub image: u64,
+    /// The process in the agent's /proc; 0 where it is not seen there.
+    pub proc_tgid: u32,
+    /// It is a thread of the kernel.
+    pub kernel_thread: bool,
+    /// The thread's name, padded with zeros.
+    pub comm: [u8; 16],
+}
+
+impl Woken {
+    /// The thread's name, without its padding.
+    pub fn name(&self) -> &[u8] {
+        self.comm.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
 }
 
 impl RawSample<'_> {
@@ -174,6 +200,8 @@ pub struct WaitCounters {
     pub lost_ring_full: u64,
     /// Samples that have no more of their user stack than the first frame, since the thread had gone on.
     pub stacks_moved: u64,
+    /// Wake-ups whose thread's stack could not be taken.
+    pub wakers_left_out: u64,
     /// Waits whose thread could not be asked for its stack on its way back.
     pub stacks_refused: u64,
     /// How often a thread was not observed, since too many are.

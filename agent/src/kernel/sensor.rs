@@ -354,12 +354,14 @@ impl Sensor {
         let malformed = std::mem::take(&mut drained.malformed);
         drained.headers.clear();
         drained.kinds.clear();
+        drained.woken.clear();
         drained.addresses.clear();
         drained.deferred.clear();
         drained.stacks.clear();
         // A burst must not leave a large buffer behind for good.
         drained.headers.shrink_to(1024);
         drained.kinds.shrink_to(1024);
+        drained.woken.shrink_to(1024);
         drained.addresses.shrink_to(16_384);
         drained.deferred.shrink_to(16);
         drained.stacks.shrink_to(65_536);

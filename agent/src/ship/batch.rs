@@ -144,4 +144,15 @@ pub struct Sample {
     pub process: u32,
     /// Index into `Batch::stacks`.
     pub stack: u32,
+    /// Whose wait the thread ended.
+    pub woken: Option<Woken>,
+}
+
+/// A thread whose wait another one ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Woken {
+    /// Index into `Batch::processes`.
+    pub process: u32,
+    /// The thread's name at that moment.
+    pub thread: Arc<str>,
 }

@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use uuid::Uuid;
 
-use super::batch::{Batch, Process, Sample};
+use super::batch::{Batch, Process, Sample, Woken};
 use super::config::Identity;
 pub(super) use super::packing::{Packer, compress, decompress};
 use super::run_queues;
@@ -302,6 +302,7 @@ impl<'a> Tables<'a> {
         let of_waits = [
             self.profile("off_cpu", |kind| matches!(kind, SampleKind::OffCpu(_))),
             self.profile("run_queue", |kind| matches!(kind, SampleKind::RunQueue(_))),
+            self.profile("wake_up", |kind| matches!(kind, SampleKind::WakeUp(_))),
         ];
         profiles.extend(of_waits.into_iter().filter(|profile| !profile.samples.is_empty()));
         profiles
@@ -343,6 +344,15 @@ impl<'a> Tables<'a> {
             }
             if let Some(class) = first.wait_class {
                 attribute_indices.push(self.attribute("wait.class", Attribute::Text(class.name())));
+            }
+            if let Some(woken) = &first.woken {
+                let process = &batch.processes[woken.process as usize];
+                let texts = [
+                    ("woken.service", &process.metadata.service),
+                    ("woken.process", &process.executable),
+                    ("woken.thread", &woken.thread),
+                ];
+                attribute_indices.extend(texts.map(|(key, text)| self.attribute(key, Attribute::Text(text))));
             }
             samples.push(otlp::Sample {
                 stack_index,
@@ -554,7 +564,9 @@ impl<'a> Tables<'a> {
 }
 
 /// What must be equal for two samples to be one OTLP sample with two time stamps.
-fn same_sample(sample: &Sample) -> (u32, u32, u32, u32, SampleKind, &str) {
+type SameSample<'a> = (u32, u32, u32, u32, SampleKind, &'a str, Option<&'a Woken>);
+
+fn same_sample(sample: &Sample) -> SameSample<'_> {
     let Sample {
         stack,
         process,
@@ -563,7 +575,7 @@ fn same_sample(sample: &Sample) -> (u32, u32, u32, u32, SampleKind, &str) {
         kind,
         ..
     } = *sample;
-    (stack, process, tid, cpu, kind, &sample.thread)
+    (stack, process, tid, cpu, kind, &sample.thread, sample.woken.as_ref())
 }
 
 fn value(sample: &Sample) -> i64 {

@@ -83,6 +83,7 @@ fn batch() -> Batch {
         kind: SampleKind::Cpu,
         value_ns: 0,
         wait_class: None,
+        woken: None,
         ts_unix_ns,
         cpu,
         tid,
@@ -417,6 +418,7 @@ fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
     let mut batch = batch();
     let count = batch.samples.len();
     let wait = |ts_unix_ns, kind, value_ns, wait_class| Sample {
+        woken: None,
         ts_unix_ns,
         kind,
         value_ns,

@@ -19,7 +19,7 @@ mod shipper;
 mod spool;
 mod worker;
 
-pub use batch::{Batch, Process, Report, RunQueue, RunQueues, Sample};
+pub use batch::{Batch, Process, Report, RunQueue, RunQueues, Sample, Woken};
 pub use config::{Identity, Retry, ShipConfig, ShipError, Token};
 pub use losses::{CAUSE_QUEUE_FULL, CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL};
 pub use shared::ShipStats;

@@ -59,8 +59,8 @@ const BOUNDS: [Bound; 12] = [
     },
     Bound {
         name: "on_wakeup",
-        followed: [a_fifth_more(18); 2],
-        translated: a_fifth_more(17),
+        followed: [a_fifth_more(186_993), a_fifth_more(137_119)],
+        translated: a_fifth_more(9_143),
     },
     Bound {
         name: "on_new",

@@ -134,6 +134,17 @@ impl Recorded {
         all.filter(|seen| seen.process.tgid == tgid).collect()
     }
 
+    /// Who ended waits of a thread of this process and name.
+    pub(crate) fn wakers_of<'a>(&'a self, tgid: u32, thread: &'a str) -> impl Iterator<Item = Seen<'a>> {
+        let all = self.batches.iter().flat_map(samples_of);
+        all.filter(move |seen| {
+            let woken = seen.sample.woken.as_ref();
+            woken.is_some_and(|woken| {
+                &*woken.thread == thread && seen.batch.processes[woken.process as usize].tgid == tgid
+            })
+        })
+    }
+
     pub(crate) fn of_tgid(&self, tgid: u32) -> Vec<Seen<'_>> {
         self.samples().filter(|seen| seen.process.tgid == tgid).collect()
     }
@@ -144,7 +155,7 @@ impl<'a> Seen<'a> {
     pub(crate) fn seconds(self) -> f64 {
         let ns = match self.sample.kind {
             SampleKind::Cpu => self.batch.period_ns,
-            SampleKind::OffCpu(_) | SampleKind::RunQueue(_) => self.sample.value_ns,
+            SampleKind::OffCpu(_) | SampleKind::RunQueue(_) | SampleKind::WakeUp(_) => self.sample.value_ns,
         };
         ns as f64 / 1e9
     }

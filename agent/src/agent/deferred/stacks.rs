@@ -9,7 +9,8 @@ use crate::agent::tables::UnwindStats;
 use crate::cpu_budget::CpuBudget;
 use crate::frames::{CodeLocation, ProgramKey, SampleKind, SourceId};
 use crate::kernel::{
-    DeferredWalk, EXACT_ADDRESS, FrameWord, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
+    DeferredWalk, EXACT_ADDRESS, FrameWord, RawSample, StackCopy, Tables, WalkEnd, WalkStop, Woken, leave_out_middle,
+    so_walk,
 };
 use crate::process::{Leaving, Program, Sighting, Table};
 use crate::runtime::PagedMemory;
@@ -40,6 +41,7 @@ pub(super) struct OwnedSample {
     kernel_cut: bool,
     user: Vec<u64>,
     user_skipped: u32,
+    woken: Option<Woken>,
 }
 
 /// Where a walk stopped, and what is known of its program.
@@ -77,6 +79,7 @@ impl OwnedSample {
             kernel_cut: sample.kernel_cut,
             user: sample.user.to_vec(),
             user_skipped: sample.user_skipped,
+            woken: sample.woken,
         }
     }
 
@@ -102,6 +105,7 @@ impl OwnedSample {
             kernel_cut: self.kernel_cut,
             proc_tgid: self.proc_tgid,
             image: self.image,
+            woken: self.woken,
         }
     }
 }

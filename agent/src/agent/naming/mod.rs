@@ -13,6 +13,7 @@ mod frame_table;
 mod intervals;
 mod roots;
 mod thread;
+mod wakers;
 mod work;
 
 pub(super) use ahead::{Ahead, is_of};

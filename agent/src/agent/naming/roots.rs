@@ -272,6 +272,7 @@ mod tests {
             kind: SampleKind::Cpu,
             value_ns: 0,
             wait_class: None,
+            woken: None,
             ts_unix_ns: 0,
             cpu: 0,
             tid,

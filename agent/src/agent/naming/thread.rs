@@ -7,11 +7,12 @@ use std::sync::mpsc::Receiver;
 use super::frame_table::FrameTable;
 use super::intervals::Behind;
 use super::roots::{End, Roots};
+use super::wakers;
 use super::work::{Finished, Work};
 use crate::frames::{CodeLocation, Frame, FrameKind, Frames, SampleKind, SourceId, Stack, WaitClass};
 use crate::hash::FastMap;
 use crate::process::{Program, Source};
-use crate::ship::{Batch, Process, Sample};
+use crate::ship::{Batch, Process, Sample, Woken};
 use crate::symbolize::{Namer, NamerStats};
 
 /// However naming ends, nobody waits for it any more: who sends then is told.
@@ -134,7 +135,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         frame_table.stack(stack, locations)
     });
     let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
-    let processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
+    let mut processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
     let mut classes: FastMap<u32, WaitClass> = FastMap::default();
     let mut class_of = |stack: u32| {
         *classes
@@ -151,9 +152,11 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         thread: sample.thread,
         process: sample.program,
         stack: sample.stack,
+        woken: sample.woken.map(|(process, thread)| Woken { process, thread }),
     });
     let mut samples: Vec<Sample> = samples.collect();
     roots.complete(&mut samples, &processes, &mut stacks, &ends, &mut frame_table.frames);
+    wakers::settle(&mut samples, &mut stacks, &mut processes, &frame_table.frames);
     Batch {
         from_unix_ns: span.begin_unix_ns(),
         until_unix_ns: span.until_unix_ns(),

@@ -65,12 +65,13 @@ impl Waiting {
     }
 
     /// What was done less well, by name.
-    pub(in crate::agent) fn limits(&self, counters: &Counters) -> [(&'static str, u64); 6] {
+    pub(in crate::agent) fn limits(&self, counters: &Counters) -> [(&'static str, u64); 7] {
         [
             ("wait_period_lengthened", self.periods.lengthened),
             ("wait_turns_lengthened", self.turns.lengthened),
             ("wait_stacks_moved", counters.waits.stacks_moved),
             ("wait_stacks_refused", counters.waits.stacks_refused),
+            ("wakers_left_out", counters.waits.wakers_left_out),
             ("wait_threads_left_out", counters.waits.threads_left_out),
             (
                 "run_queues_left_out",

@@ -259,6 +259,7 @@ impl WaitHooks {
             sum.taken += counters.taken;
             sum.lost_ring_full += counters.lost_ring_full;
             sum.stacks_moved += counters.stacks_moved;
+            sum.wakers_left_out += counters.wakers_left_out;
             sum.stacks_refused += counters.stacks_refused;
             sum.threads_left_out += counters.threads_left_out;
             sum.queues_left_out += counters.queues_left_out;

@@ -5,15 +5,12 @@ use libbpf_rs::{MapCore, MapFlags};
 use crate::frames::{ProgramKey, WaitLengths};
 use crate::hash::FastMap;
 use crate::kernel::error::KernelError;
-use crate::kernel::records::read_record;
+use crate::kernel::records::{KERNEL_THREAD, read_record};
 use crate::kernel::skeletons::waits::types::{so_queue, so_queue_key};
 use crate::sys::clock_ticks_per_second;
 
 /// A program without waits for so many readings is forgotten: it may have ended.
 const FORGET_AFTER: u32 = 24;
-
-/// `SO_SAMPLE_KERNEL_THREAD` of bpf/abi.h.
-const KERNEL_THREAD: u32 = 2;
 
 /// Waits of a program for one CPU that ended in an interval.
 #[derive(Debug)]

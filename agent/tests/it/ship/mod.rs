@@ -68,6 +68,7 @@ impl Agent {
         // Unlike an earlier agent's of the same test.
         let salt = u64::from(self.shipper.instance().as_fields().0) << 24;
         let sample = |n| Sample {
+            woken: None,
             kind: SampleKind::Cpu,
             value_ns: 0,
             wait_class: None,

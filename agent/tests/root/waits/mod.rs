@@ -127,6 +127,7 @@ fn told(seen: &[Seen<'_>], name: &str, function: &str) -> Told {
                     told.preempted += seconds;
                 }
             }
+            SampleKind::WakeUp(_) => continue,
         }
         if let Some(class) = seen.sample.wait_class {
             *told.by_class.entry(class.name()).or_default() += seconds;
@@ -267,7 +268,36 @@ fn waits_are_told_by_their_time_class_and_state() {
             wrong.push(format!("{name}: {of_state:.3} s are {}", state.name()));
         }
     }
-    println!("{:?}", recorded.totals.kernel);
+    // By construction each is woken by one thread, in one function, or by the clock.
+    for (woken, waker, function) in [
+        ("lock-10ms", "timer-10ms", "hold_the_lock"),
+        ("lock-1s", "timer-1s", "hold_the_lock"),
+        ("pipe-answer", "pipe-ask", "ask_by_pipe"),
+        ("network-10ms", "network-answer", "answer_late"),
+        ("timer-10ms", "[interrupt]", "hrtimer_wakeup"),
+    ] {
+        let all: f64 = recorded.wakers_of(tgid, woken).map(Seen::seconds).sum();
+        let of_waker = recorded
+            .wakers_of(tgid, woken)
+            .filter(|seen| &*seen.sample.thread == waker);
+        let by_waker: f64 = of_waker.filter(|seen| seen.has(function)).map(Seen::seconds).sum();
+        let asleep = told(&seen, woken, "").asleep;
+        println!("{woken}: {all:.3} of {asleep:.3} s ended, {by_waker:.3} by {waker} in {function}");
+        // Waits that had not ended have no waker. Where not all of the time was observed, the end of a long wait may
+        // not have been, and stands for those that were.
+        let limits = recorded.batches.last().map(|batch| &batch.report.limits);
+        let is_whole = limits.is_some_and(|limits| limits["wait_turns_lengthened"] == 0);
+        if is_whole && !is_near(all, asleep, 0.06) || !is_near(by_waker, all, 0.03) {
+            wrong.push(format!(
+                "{woken}: {by_waker:.3} of {all:.3} of {asleep:.3} s by {waker}"
+            ));
+        }
+    }
+    println!(
+        "{:?} {:?}",
+        recorded.totals.kernel.waits,
+        recorded.batches.last().map(|batch| &batch.report.limits)
+    );
     println!("all threads: {:.3} of {:.3} s", sums[0], sums[1]);
     if !is_near(sums[0], sums[1], 0.01) {
         wrong.push(format!("all threads: {:.3} of {:.3} s", sums[0], sums[1]));
