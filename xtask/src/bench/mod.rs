@@ -32,6 +32,7 @@ mod short_lives;
 mod stacks;
 mod start;
 mod store;
+mod waits;
 mod web;
 
 use report::{Figures, Run};
@@ -66,6 +67,8 @@ enum What {
     /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a
     /// synthetic fleet
     Store(store::Args),
+    /// BPF time of a switch, and what threads that switch all the time take longer, with waits and without
+    Waits(waits::Args),
     /// First picture, frame times and memory of the page in Chromium at 10,000 to 1,000,000 frames, beside other
     /// flamegraphs
     Web(web::Args),
@@ -88,6 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Names(args) => begin("names").of(|| names::run(args, figures))?,
         What::Agreement(args) => begin("agreement").of(|| agreement::run(args, figures))?,
         What::Store(args) => begin("store").of(|| store::run(args, figures))?,
+        What::Waits(args) => begin("waits").of(|| waits::run(args, figures))?,
         What::Web(args) => begin("web").of(|| web::run(args, figures))?,
         What::Commits(args) => begin("commits").of(|| commits::run(args, figures))?,
     };
