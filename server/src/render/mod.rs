@@ -15,6 +15,7 @@ mod quality;
 mod series;
 mod speedscope;
 mod svg;
+mod thread_time;
 mod writer;
 
 pub use collapsed::{collapsed, differential};
@@ -27,4 +28,5 @@ pub use pprof::pprof;
 pub use series::{found, labels, series};
 pub use speedscope::speedscope;
 pub use svg::svg;
+pub use thread_time::thread_time;
 pub use writer::{Answer, Writer};

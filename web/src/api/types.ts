@@ -28,6 +28,8 @@ export interface Quality {
 }
 
 export interface SeriesAnswer {
+  /** Absent from older servers: `cpu`. */
+  type?: string;
   from: number;
   until: number;
   step_ms: number;

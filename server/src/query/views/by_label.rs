@@ -175,7 +175,11 @@ async fn scan_only<C: Accumulator>(
 }
 
 /// The column that tells a label's value, and how.
-async fn source(snapshot: &Snapshot, days: &Days, label: Label) -> Result<(&'static str, GroupBy), QueryError> {
+pub(crate) async fn source(
+    snapshot: &Snapshot,
+    days: &Days,
+    label: Label,
+) -> Result<(&'static str, GroupBy), QueryError> {
     let ids = async || Ok::<_, QueryError>(GroupBy::Id(Arc::new(values_by_id(snapshot, days, label).await?)));
     Ok(match label.home() {
         LabelTable::Samples => (label.column(), GroupBy::Text),

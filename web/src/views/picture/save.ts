@@ -12,6 +12,7 @@ import { type Fact, factsOfPair, factsOfWindow, windowText } from "../../logic/p
 import { fileFrames } from "../../logic/picture/frames.ts";
 import { count, percent } from "../../logic/text/format.ts";
 import { plainLine } from "../../logic/text/plain.ts";
+import { timeWords } from "../../logic/text/unit.ts";
 import { frameName, ROOT } from "../../logic/tree/tree.ts";
 import { page } from "../../state/address/page.ts";
 import { comparing, diff, sideNames } from "../../state/answers/compare.ts";
@@ -33,7 +34,7 @@ export type FileKind = "html" | "png" | "svg";
 const NARROWEST = 480;
 const NAME_ROOM = 200;
 const CHARTS = [
-  ["timechart", "Cores over time"],
+  ["timechart", "The chart over time"],
   ["heatmap", "Heatmap"],
   ["timeline", "Samples in order"],
 ] as const;
@@ -154,7 +155,7 @@ export async function saveFile(kind: FileKind): Promise<void> {
 
 const NO_GRAPH = { graph: null, told: [] as Fact[] };
 
-function graphData(scene: PictureScene, { secondsPerSample }: WindowMeasure) {
+function graphData(scene: PictureScene, { secondsPerSample, unit }: WindowMeasure) {
   const { tree: shown, colourBy, pair } = scene;
   const light = new Colours(shown, "light", colourBy, pair);
   const dark = new Colours(shown, "dark", colourBy, pair);
@@ -186,6 +187,7 @@ function graphData(scene: PictureScene, { secondsPerSample }: WindowMeasure) {
       flame: scene.flame,
       dark: scene.theme === "dark",
       secondsPerSample,
+      timeWords: timeWords(unit),
     },
   };
 }
