@@ -24,7 +24,7 @@ import { levelIn, levelTitle, levelUnit } from "../../state/screen/units.ts";
 import { QueryBox } from "../bar/QueryBox.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { WindowPair } from "../chart/WindowPair.tsx";
-import { Moments } from "../lazyViews.tsx";
+import { Moments, WaitChips } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
 import { FoldButton } from "../ui/Fold.tsx";
@@ -54,6 +54,7 @@ export function Compare() {
   return (
     <>
       <CompareChart />
+      {isWait(page.value.type) && <WaitChips />}
       <Sides />
       <CompareProfile />
     </>

@@ -20,7 +20,16 @@ import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
 import type { Tab } from "../graph/Pane.tsx";
-import { ChangeButtons, ChangedMost, InstallLine, Quality, RankTable, SpentBy, TopLists } from "../lazyViews.tsx";
+import {
+  ChangeButtons,
+  ChangedMost,
+  InstallLine,
+  Quality,
+  RankTable,
+  SpentBy,
+  TopLists,
+  WaitChips,
+} from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
@@ -30,6 +39,7 @@ export function Explore() {
   return (
     <>
       <ExploreChart />
+      {isWait(page.value.type) && <WaitChips />}
       <ExploreProfile />
     </>
   );

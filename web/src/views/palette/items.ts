@@ -33,6 +33,7 @@ const VIEW_WORDS: Record<View, string> = {
   compare: "difference baseline windows",
   heatmap: "sub-second bursts",
   timeline: "samples in order, preceding",
+  threads: "waits off-cpu run queue running waiting lock idle sleeping",
   nodes: "agents machines",
 };
 

@@ -41,7 +41,7 @@ const CHARTS = [
 
 /** What samples of the graph stand for; null where the view has no graph of a window. */
 function measureNow(): WindowMeasure | null {
-  if (page.peek().view === "timeline" || page.peek().view === "nodes") return null;
+  if (["timeline", "threads", "nodes"].includes(page.peek().view)) return null;
   let measure: Measure | null = null;
   if (comparing.peek()) {
     const answer = diff.data.peek();
@@ -86,7 +86,7 @@ function answerFacts(): Fact[] {
     return answer === null ? [] : factsOfPair(answer);
   }
   const answer = flamegraph.data.peek();
-  if (answer !== null && page.peek().view !== "timeline") return factsOfWindow(answer);
+  if (answer !== null && !["timeline", "threads"].includes(page.peek().view)) return factsOfWindow(answer);
   return [
     ["Selector", plainLine(page.peek().query || "{}", NAME_ROOM)],
     ["Window", windowText(range.peek())],
