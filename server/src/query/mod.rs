@@ -44,7 +44,7 @@ pub use views::matching::{FrameMatch, MOST_PATH};
 pub use views::profile_types::{ProfileType, of_one_unit, profile_types};
 pub use views::series::{Chart, Line, MAX_STEPS, Series, series, usual_step};
 pub use views::state::state;
-pub use views::timeline::{MAX_SAMPLES, TimedSample, Timeline, WAITS, before, timeline};
+pub use views::timeline::{MAX_SAMPLES, TimedSample, Timeline, before, timeline};
 pub use views::top::{By, Row, Shares, Top, Whole, top, top_difference};
 pub use views::waits::thread_time::{Part, ThreadTime, ThreadTimeRow, thread_time};
 pub use views::words::rank::Rank;

@@ -2,6 +2,7 @@
 
 use crate::hash::MixState;
 use crate::label::{Label, LabelTable};
+use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::count::group_counts::{Group, GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
 use crate::query::count::scan::{Accumulator, scan};
@@ -133,6 +134,7 @@ async fn counted(
         let of = |(place, (column, by)): (usize, &(&'static str, GroupBy))| {
             GroupCounts::new(column, by.clone(), steps, limits.cells)
                 .without(question.except)
+                .spreading(WAITS.contains(&question.profile.as_str()))
                 .telling_apart(told_apart.map(|names| names[place].clone()))
         };
         sources.iter().enumerate().map(of)

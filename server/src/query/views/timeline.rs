@@ -3,6 +3,7 @@
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
 use crate::label::Label;
+use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Selector;
 use crate::query::ask::time::Window;
@@ -31,9 +32,6 @@ use std::sync::Arc;
 pub const MAX_SAMPLES: usize = 100_000;
 /// Most samples that may be searched for.
 const MAX_HITS: usize = 1_000_000;
-
-/// The types of waits, beside the samples of another type.
-pub const WAITS: [&str; 2] = ["off_cpu", "run_queue"];
 
 /// What is the same for many samples.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -57,6 +57,7 @@ describe("the address", () => {
       before: "100",
       limit: "100000",
       waits: false,
+      wait: "1763713380123.5-77",
       least: "50",
       row: "=shop",
       ended: true,

@@ -86,6 +86,8 @@ export interface PageState {
   limit: string;
   /** Waits stand beside the samples of the timeline. */
   waits: boolean;
+  /** The selected wait of the timeline, as `logic/waits/lanes.ts` writes it; empty: none. */
+  wait: string;
   /** Waits shorter than so many milliseconds are left out; empty: none. */
   least: string;
   /** The row of the threads' time whose course is drawn, by its name behind a `=`; empty: all of them. */
@@ -167,6 +169,7 @@ export const DEFAULTS: PageState = {
   before: "",
   limit: "",
   waits: true,
+  wait: "",
   least: "",
   row: "",
   ended: false,

@@ -46,6 +46,7 @@ const READS: { [K in keyof PageState]?: (text: string) => boolean } = {
   markA: isMark,
   markB: isMark,
   part: (text) => (parseSpan(text)?.until ?? Number.POSITIVE_INFINITY) <= MILLION,
+  wait: (text) => /^\d+(\.\d+)?-\d*$/.test(text),
   box: (text) => /^\d+(\.\d+)?-\d+$/.test(text),
   open: (text) => /^(-|[\w.]+)$/.test(text),
   column: (text) => COLUMN_MS.some((ms) => String(ms / 1000) === text),

@@ -3,8 +3,9 @@
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
 use crate::label::Label;
+use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
-use crate::query::count::group_counts::{GroupBy, GroupCounts};
+use crate::query::count::group_counts::{GroupBy, GroupCounts, Grouped};
 use crate::query::count::observed_time::{ObservedTime, observe};
 use crate::query::count::scan::{Accumulator, Rows, scan};
 use crate::query::limits::error::QueryError;
@@ -174,10 +175,11 @@ pub async fn thread_time(
     let kind = engine.kind(snapshot, &question).await?;
     let exposure = observe(snapshot, &question, steps, kind.marked).await?;
     let cells = engine.limits().cells;
-    let counts = || {
+    let counts = |profile: &str| {
         let of_rows = GroupCounts::new(column, names.clone(), Steps::one(question.window), cells);
         // No series has a name here, so that all of them are one group.
         let of_all = GroupCounts::new(SERIES, GroupBy::Id(Arc::default()), steps, cells);
+        let of_all = of_all.spreading(WAITS.contains(&profile));
         Counts::new([of_rows, of_all].into_iter())
     };
     let (mut parts, mut samples) = (Vec::new(), 0);
@@ -190,7 +192,7 @@ pub async fn thread_time(
         } else {
             Arc::default()
         };
-        let new = || ByClass::new(of_type.clone(), counts());
+        let new = || ByClass::new(of_type.clone(), counts(profile));
         let (counted, _held) = scan(snapshot, &asked, &selected, new).await?;
         let mut of_class: Vec<_> = (counted.of_class.into_iter())
             .map(|(class, counts)| {
@@ -200,7 +202,7 @@ pub async fn thread_time(
                 )
             })
             .collect();
-        let total = |grouped: &[crate::query::count::group_counts::Grouped]| -> i64 {
+        let total = |grouped: &[Grouped]| -> i64 {
             let each = grouped[1].groups.iter().map(|(_, group)| group.value_ns);
             each.fold(0, i64::saturating_add)
         };
