@@ -190,7 +190,7 @@ function Table({ shown, of, isWhole, by }: TableProps) {
     title,
     hint: `${hint}. Threads, as a mean over the time that was observed`,
     number: true,
-    width: { beside: "92px", phone: "62px", from },
+    width: { beside: "92px", phone: "76px", from },
     cell: (row: TimeRow) => cores(row[key]),
   });
   const columns: Column<TimeRow, TimeSortKey>[] = [
