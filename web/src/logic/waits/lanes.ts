@@ -1,6 +1,7 @@
 /**
- * Waits beside the samples of a timeline. In: an answer with both. Out: the samples alone, and waits by thread: each ends
- * at its time stamp and is as long as its value. A wait's value is counted in periods, so that it is about its length.
+ * Waits beside the samples of a timeline. In: an answer with both. Out: the samples alone, and waits by thread: each
+ * ends at its time stamp and is as long as its value. A wait's value is counted in periods, so that it is about its
+ * length.
  */
 import type { TimelineAnswer, TimelineSamples } from "../../api/types.ts";
 import { momentText, type Range } from "../flame/timeline.ts";
