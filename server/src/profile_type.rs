@@ -1,5 +1,8 @@
 //! What a profile's type and its unit may be: the same where profiles are taken in and where they are asked for.
 
+/// Types of time that threads did not run: a sample is a wait, which ended at its time stamp.
+pub(crate) const WAITS: [&str; 2] = ["off_cpu", "run_queue"];
+
 /// Longest type, and longest unit, in bytes.
 pub(crate) const MAX_BYTES: usize = 128;
 

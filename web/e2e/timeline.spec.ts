@@ -142,9 +142,9 @@ test.describe("timeline", () => {
     const answer = await request.get(`/api/v1/series?${new URLSearchParams({ ...window, by: "cpu", match })}`);
     const [most] = ((await answer.json()) as { series: { value: string; samples: number }[] }).series;
     const cpu = most?.value;
-    const counted = String(most?.samples).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+    const told = String(most?.samples).replace(/\B(?=(\d{3})+$)/g, "\u202f");
     // Those of the process alone stay in sight until the answer is there.
-    await expect(offers.first()).toHaveText(new RegExp(`^CPU ${cpu} ${counted}\\D`));
+    await expect(offers.first()).toHaveText(new RegExp(`^CPU ${cpu} ${told}\\D`));
     await offers.first().click();
     await expect.poll(() => parameter(page, "query")).toBe(`{cpu="${cpu}"}`);
     const threads = page.getByTestId("before-threads").getByRole("button");

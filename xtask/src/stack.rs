@@ -41,11 +41,11 @@ pub(crate) struct Stack {
 impl Stack {
     /// Starts the server, waits until it is ready, starts the agent.
     pub(crate) fn start(options: &Options, stop: &Stop) -> Result<Stack> {
-        Stack::start_with(options, &[], stop)
+        Stack::start_with(options, [&[], &[]], stop)
     }
 
-    /// The same with more arguments for the server.
-    pub(crate) fn start_with(options: &Options, more: &[&str], stop: &Stop) -> Result<Stack> {
+    /// The same with more arguments for the server, and for the agent.
+    pub(crate) fn start_with(options: &Options, [more, of_agent]: [&[&str]; 2], stop: &Stop) -> Result<Stack> {
         make_dir(&options.state_dir)?;
         let listen = free_address(&options.listen)?;
         let client = Client::new(&format!("http://{listen}"));
@@ -54,7 +54,7 @@ impl Stack {
         let mut server = start_server(options, &listen, &[&["--agent-dir", &downloads], more].concat())?;
         wait_ready(&mut server, &client, stop)?;
         let started_ms = now_ms();
-        let agent = start_agent(options, client.base(), &[])?;
+        let agent = start_agent(options, client.base(), of_agent)?;
         Ok(Stack {
             server,
             agent,

@@ -3,7 +3,7 @@
 
 use super::openapi::parameter::{BASE, BASE_EXCEPT, MATCH, Parameter, Table, Takes};
 #[cfg(any(test, fuzzing))]
-use super::openapi::parameter::{COMMON, CRITERIA, EXCEPT, FLAMEGRAPH, SERIES, VIEW};
+use super::openapi::parameter::{COMMON, CRITERIA, EXCEPT, FLAMEGRAPH, SERIES, VALUE, VIEW};
 use crate::label::Label;
 use crate::profile_type;
 use crate::query::judge::{Confidence, Criteria, Measure, Normalize};
@@ -14,7 +14,7 @@ use crate::query::time::Window;
 use crate::query::time::parse_duration;
 #[cfg(any(test, fuzzing))]
 use crate::query::{self, MAX_STEPS, Steps};
-use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, RuntimeFrames, View};
+use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, RuntimeFrames, ValueRange, View};
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -144,6 +144,7 @@ impl Parameters {
             except: self.except(["except_from", "except_until"], window)?,
             unit: None,
             runtime_frames: self.runtime_frames()?,
+            values: self.values()?,
         })
     }
 
@@ -192,11 +193,15 @@ impl Parameters {
             except: self.except(["base_except_from", "base_except_until"], window)?,
             unit: None,
             runtime_frames: self.runtime_frames()?,
+            values: self.values()?,
         }))
     }
 
     pub(super) fn profile(&self) -> Result<String, QueryError> {
-        let profile = self.usual("type");
+        let profile = match self.declared("type") {
+            None => "cpu",
+            Some(_) => self.usual("type"),
+        };
         if profile_type::is_allowed(profile) {
             Ok(profile.to_owned())
         } else {
@@ -212,6 +217,23 @@ impl Parameters {
         } else {
             RuntimeFrames::Fold
         })
+    }
+
+    /// Which values samples have that count.
+    fn values(&self) -> Result<ValueRange, QueryError> {
+        let given = |name: &str| {
+            let number = self.get(name).map(|_| self.number(name)).transpose()?;
+            Ok::<_, QueryError>(number.map(|number| number as i64))
+        };
+        let all = ValueRange::default();
+        let values = ValueRange {
+            least: given("min_value")?.unwrap_or(all.least),
+            most: given("max_value")?.unwrap_or(all.most),
+        };
+        if values.least > values.most {
+            return Err(self.bad("max_value", "no less than `min_value`".to_owned()));
+        }
+        Ok(values)
     }
 
     /// In which unit the values of a type are wanted that has several.
@@ -334,6 +356,7 @@ pub(crate) fn fuzz_parameters(bytes: &[u8]) {
     let query = String::from_utf8_lossy(bytes).into_owned();
     const KNOWN: &[Table] = &[
         COMMON,
+        VALUE,
         EXCEPT,
         BASE,
         BASE_EXCEPT,

@@ -4,7 +4,7 @@ use super::AppState;
 use super::error::{ApiError, Code};
 use super::openapi::operation::{
     GET_DIFF, GET_FACETS, GET_FLAMEGRAPH, GET_HEATMAP, GET_LABEL_VALUES, GET_LABELS, GET_RUN_QUEUE, GET_SEARCH,
-    GET_SERIES, GET_TIMELINE, GET_TOP, POST_SQL,
+    GET_SERIES, GET_THREAD_TIME, GET_TIMELINE, GET_TOP, POST_SQL,
 };
 use super::openapi::parameter::{CRITERIA, MATCH, VIEW};
 use super::parameters::Parameters;
@@ -47,6 +47,7 @@ fn routes(engine: Engine, others: Router<AppState>) -> Router<AppState> {
         .route("/api/v1/series", get(series))
         .route("/api/v1/run_queue", get(run_queue))
         .route("/api/v1/facets", get(facets))
+        .route("/api/v1/thread_time", get(thread_time))
         .route("/api/v1/flamegraph", get(flamegraph))
         .route("/api/v1/heatmap", get(heatmap))
         .route("/api/v1/timeline", get(timeline))
@@ -235,6 +236,23 @@ async fn facets(
     json_of_unit(&tables, answer)
 }
 
+async fn thread_time(
+    Tables(tables): Tables,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, GET_THREAD_TIME.parameters)?;
+    let question = of_whole_hours(&tables, parameters.question()?);
+    let steps = chart_steps(&tables, &parameters, question.window)?;
+    let wanted = (parameters.label()?, steps, parameters.number("limit")?);
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let told = query::thread_time(&engine, &tables, question, wanted).await?;
+        rendered(&tables, move |to| render::thread_time(&told, to)).await
+    })
+    .await?;
+    json_of(&tables, answer)
+}
+
 async fn flamegraph(
     Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
@@ -313,6 +331,7 @@ async fn timeline(
     let parameters = Parameters::read(query, GET_TIMELINE.parameters)?;
     let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
     let unit = parameters.unit()?;
+    let with_waits = parameters.word("waits")? == "true";
     let Some(before) = parameters.get("before") else {
         if let Some(name) = parameters.given(VIEW).chain(parameters.given(MATCH)).next() {
             return Err(QueryError::BadParameter {
@@ -324,7 +343,7 @@ async fn timeline(
         let limit = parameters.number("limit")?;
         let answer = answered(&engine, &tables, move |engine, tables| async move {
             let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
-            let timeline = query::timeline(&engine, &tables, question, limit).await?;
+            let timeline = query::timeline(&engine, &tables, question, (limit, with_waits)).await?;
             Ok((
                 rendered(&tables, move |to| render::timeline(&timeline, to)).await?,
                 choice,
@@ -333,6 +352,13 @@ async fn timeline(
         .await?;
         return json_of_unit(&tables, answer);
     };
+    if with_waits {
+        return Err(QueryError::BadParameter {
+            message: "`waits` with `before`".to_owned(),
+            hint: "give the one or the other: what ran before is a tree of one type".to_owned(),
+        }
+        .into());
+    }
     let before_ns = parse_duration(before, "before")?;
     let Some(wanted) = view.matching.take() else {
         return Err(QueryError::BadParameter {

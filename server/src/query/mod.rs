@@ -18,7 +18,7 @@ mod views;
 #[cfg(any(test, fuzzing))]
 pub(crate) use sql::shape::fuzz_sql;
 
-pub use ask::question::{Question, RuntimeFrames};
+pub use ask::question::{Question, RuntimeFrames, ValueRange};
 pub use ask::unit::Unit;
 pub use ask::{selector, time};
 pub use count::observed_time::ObservedTime;
@@ -47,5 +47,6 @@ pub use views::series::{Chart, Line, MAX_STEPS, Series, series, usual_step};
 pub use views::state::state;
 pub use views::timeline::{MAX_SAMPLES, TimedSample, Timeline, before, timeline};
 pub use views::top::{By, Row, Shares, Top, Whole, top, top_difference};
+pub use views::waits::thread_time::{Part, ThreadTime, ThreadTimeRow, thread_time};
 pub use views::words::rank::Rank;
 pub use views::words::{Found, Hit, search};

@@ -109,7 +109,7 @@ fn languages() -> [&'static str; Kind::ALL.len()] {
     Kind::ALL.map(Kind::language)
 }
 
-fn exposure(exposure: &ObservedTime) -> Value {
+pub(super) fn exposure(exposure: &ObservedTime) -> Value {
     let gaps: Vec<[i64; 2]> = exposure
         .gaps
         .iter()
@@ -370,6 +370,12 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         mode: Vec<&'a str>,
         value_ns: Vec<i64>,
         stack: Vec<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sample_type: Option<Vec<u8>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wait_class: Option<Vec<&'a str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wait_state: Option<Vec<&'a str>>,
     }
     let tree = &timeline.tree;
     to.beside(tree.len() * NODE_BYTES + timeline.moments.len() * MOMENT_BYTES)?;
@@ -386,6 +392,9 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
     let window = timeline.question.window;
     let of = |get: fn(&TimedSample) -> Option<i64>| timeline.moments.iter().map(get).collect();
     let text = |get: fn(&TimedSample) -> &str| timeline.moments.iter().map(get).collect();
+    fn texts(column: &[Arc<str>]) -> Vec<&str> {
+        column.iter().map(|text| &**text).collect()
+    }
     let samples = Samples {
         offset_ns: timeline
             .moments
@@ -401,8 +410,11 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         mode: text(|moment| &moment.mode),
         value_ns: timeline.moments.iter().map(|moment| moment.value_ns).collect(),
         stack: tree.leaf_of.iter().map(|leaf| place_of[*leaf as usize]).collect(),
+        sample_type: (timeline.waits.as_ref()).map(|_| timeline.moments.iter().map(|moment| moment.profile).collect()),
+        wait_class: timeline.waits.as_ref().map(|waits| texts(&waits.classes)),
+        wait_state: timeline.waits.as_ref().map(|waits| texts(&waits.states)),
     };
-    let answer = Answer {
+    let mut answer = Answer {
         head: json!({
             "type": timeline.question.profile,
             "query": timeline.question.selector.to_string(),
@@ -418,6 +430,9 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         nodes,
         samples,
     };
+    if let Some(waits) = &timeline.waits {
+        answer.head["types"] = json!(waits.profiles);
+    }
     write(to, &answer)
 }
 

@@ -16,6 +16,7 @@ mod run_queue;
 mod series;
 mod speedscope;
 mod svg;
+mod thread_time;
 mod writer;
 
 pub use collapsed::{collapsed, differential};
@@ -29,4 +30,5 @@ pub use run_queue::run_queues;
 pub use series::{found, labels, series};
 pub use speedscope::speedscope;
 pub use svg::svg;
+pub use thread_time::thread_time;
 pub use writer::{Answer, Writer};

@@ -152,12 +152,22 @@ pub(crate) type PlainSample = (&'static str, &'static str, &'static str, Vec<i64
 
 /// The encoded request of a sender without an account, of one profile or more of one node.
 pub(crate) fn plain(profiles: &[Plain]) -> Vec<u8> {
+    plain_with(profiles, |_, _| Vec::new())
+}
+
+/// The same with more attributes of samples, by the places of profile and sample.
+pub(crate) fn plain_with(
+    profiles: &[Plain],
+    more: impl Fn(usize, usize) -> Vec<(&'static str, &'static str)>,
+) -> Vec<u8> {
     let mut dictionary = Dictionary::new();
     let mut made = Vec::new();
-    for profile in profiles {
-        let samples = profile.samples.iter().map(|(service, thread, stack, values, times)| {
-            let attributes = [("service.name", service), ("thread.name", thread)];
-            let attribute = |(key, value): (&str, &&str)| (key.to_owned(), Value::StringValue(value.to_string()));
+    for (of, profile) in profiles.iter().enumerate() {
+        let samples = profile.samples.iter().enumerate();
+        let samples = samples.map(|(at, (service, thread, stack, values, times))| {
+            let mut attributes = vec![("service.name", *service), ("thread.name", *thread)];
+            attributes.extend(more(of, at));
+            let attribute = |(key, value): (&str, &str)| (key.to_owned(), Value::StringValue(value.to_owned()));
             otlp::Sample {
                 stack_index: dictionary.stack(stack),
                 attribute_indices: attributes

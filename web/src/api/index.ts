@@ -18,6 +18,7 @@ import type {
   SearchAnswer,
   SeriesAnswer,
   SqlAnswer,
+  ThreadTimeAnswer,
   TimelineAnswer,
   TopAnswer,
   TopRow,
@@ -101,6 +102,9 @@ export const api = {
   judged: (parameters: Parameters, signal: AbortSignal) => get<DiffAnswer>("/diff", parameters, signal),
   diffTop: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<DiffTopRow>>("/top", parameters, signal),
   ranking: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<TopRow>>("/top", parameters, signal),
+  /** Where threads' time goes. */
+  threadTime: (parameters: Parameters, signal: AbortSignal) =>
+    get<ThreadTimeAnswer>("/thread_time", parameters, signal),
   /** Tables and charts by several labels at once. */
   facets: (parameters: Parameters, signal: AbortSignal) => get<FacetsAnswer>("/facets", parameters, signal),
   /** A word among the values of all labels and the names of functions. */

@@ -7,6 +7,8 @@ export interface Ticks {
 }
 
 export interface Exposure extends Ticks {
+  /** Time that at least one agent covered. */
+  observed_seconds?: number;
   observed_cpu_seconds: number;
   gaps: [number, number][];
   nodes: number;
@@ -28,6 +30,8 @@ export interface Quality {
 }
 
 export interface SeriesAnswer {
+  /** Absent from older servers: `cpu`. */
+  type?: string;
   from: number;
   until: number;
   step_ms: number;
@@ -214,6 +218,23 @@ export interface FacetsAnswer {
   facets: Facet[];
 }
 
+/** Where threads' time goes, by a label. */
+export interface ThreadTimeAnswer {
+  from: number;
+  until: number;
+  by: string;
+  step_ms: number;
+  times: number[];
+  covered: number[];
+  exposure: Exposure;
+  /** `class` is what was waited for, of the type `off_cpu`. */
+  parts: { type: string; class: string; seconds: number; rates: (number | null)[] }[];
+  /** Thread-seconds of each part. */
+  rows: { name: string; seconds: number[] }[];
+  count: number;
+  complete: boolean;
+}
+
 export interface SearchHit {
   /** As a selector takes it, or `function`. */
   label: string;
@@ -364,10 +385,15 @@ export interface TimelineSamples {
   value_ns: number[];
   /** The node of the tree at which the stack ends. */
   stack: number[];
+  /** Where waits were asked for: the place of the type among the answer's, what for, and how the wait began. */
+  sample_type?: number[];
+  wait_class?: string[];
+  wait_state?: string[];
 }
 
 export interface TimelineAnswer {
   type: string;
+  types?: string[];
   query: string;
   from: number;
   until: number;

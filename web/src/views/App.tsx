@@ -7,7 +7,7 @@ import { Help } from "./bar/Help.tsx";
 import { PaletteKey } from "./bar/PaletteKey.tsx";
 import { openValue } from "./chart/ValueButtons.tsx";
 import { Explore } from "./explore/Explore.tsx";
-import { Compare, Heatmap, Lost, Nodes, SaidNote, Timeline, ValueMenu } from "./lazyViews.tsx";
+import { Compare, Heatmap, Lost, Nodes, SaidNote, Threads, Timeline, ValueMenu } from "./lazyViews.tsx";
 import { Scope } from "./scope/Scope.tsx";
 import { WheelHint } from "./wheel/WheelHint.tsx";
 
@@ -28,6 +28,7 @@ export function App() {
         {view === "compare" && <Compare />}
         {view === "heatmap" && <Heatmap />}
         {view === "timeline" && <Timeline />}
+        {view === "threads" && <Threads />}
         {view === "nodes" && <Nodes />}
       </main>
       <Help />

@@ -15,6 +15,7 @@ const panels = () => withStyles(import("./bar/Panels.ts"));
 const frames = () => withStyles(import("./graph/Frames.ts")).then(begin);
 const markers = () => withStyles(import("./markers/Markers.ts")).then(begin);
 const siblings = () => import("./scope/Siblings.tsx").then(begin);
+const chips = () => withStyles(import("./threads/WaitChips.tsx")).then(begin);
 const timeline = () => withStyles(import("./timeline/Timeline.tsx")).then(begin);
 
 /** Saves what is in sight as a file of its own. */
@@ -56,6 +57,14 @@ export const ChangeButtons = lazy(
 export const ChangedMost = lazy(() => compare().then((file) => file.ChangedMost), <Busy on={true} />);
 export const Heatmap = lazy(() => withStyles(import("./heatmap/Heatmap.tsx")).then((file) => file.Heatmap), waiting);
 export const Timeline = lazy(() => timeline().then((file) => file.Timeline), waiting);
+export const Threads = lazy(
+  () =>
+    withStyles(import("./threads/Threads.tsx"))
+      .then(begin)
+      .then((file) => file.Threads),
+  waiting,
+);
+export const WaitChips = lazy(() => chips().then((file) => file.WaitChips), null, false);
 export const Nodes = lazy(() => withStyles(import("./nodes/Nodes.tsx")).then((file) => file.Nodes), waiting);
 export const HelpDialog = lazy(() => panels().then((file) => file.HelpDialog));
 export const Lost = lazy(() => panels().then((file) => file.Lost), waiting);

@@ -77,8 +77,8 @@ fn difference(client: &Client, windows: &Windows) -> Result<Vec<Frame>> {
         (windows.from, windows.until, root.total),
     ] {
         let stored = client.sql_number(&format!(
-            "SELECT count(*) FROM samples WHERE ts_ns >= {from}000000 AND ts_ns < {until}000000 AND series_id IN \
-             (SELECT series_id FROM series WHERE process = 'kubelet')"
+            "SELECT count(*) FROM samples WHERE type = 'cpu' AND ts_ns >= {from}000000 AND ts_ns < {until}000000 \
+             AND series_id IN (SELECT series_id FROM series WHERE process = 'kubelet')"
         ))?;
         ensure!(
             stored == expected,

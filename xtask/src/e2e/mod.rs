@@ -127,6 +127,8 @@ pub(crate) fn run_chosen(binaries: &Binaries, faults: Option<Faults>, chosen: im
 const BROWSED_HZ: u32 = 100;
 /// What the page's tests send is acknowledged with its commit, and each of them waits for that.
 const BROWSED_SERVER: [&str; 2] = ["--commit-interval", "200ms"];
+/// The page shows waits beside CPU time.
+const BROWSED_AGENT: [&str; 2] = ["--waits", "on"];
 
 /// Runs something on a server and an agent that have samples, and stops both in order afterwards.
 pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -> Result<T>) -> Result<T> {
@@ -137,7 +139,8 @@ pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -
         stop: &stop,
         faults: None,
     };
-    let mut stack = Stack::start_with(&scene.options(dir.path(), BROWSED_HZ), &BROWSED_SERVER, &stop)?;
+    let more: [&[&str]; 2] = [&BROWSED_SERVER, &BROWSED_AGENT];
+    let mut stack = Stack::start_with(&scene.options(dir.path(), BROWSED_HZ), more, &stop)?;
     stack.wait_samples(Duration::from_secs(60), &stop)?;
     let outcome = work(&mut stack);
     stack.stop()?;

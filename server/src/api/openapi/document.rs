@@ -1,9 +1,10 @@
 //! The document itself: operations, parameters and schemas as OpenAPI 3.1.
 
 use super::answers;
-use super::operation::{ALL, Content, Holds, Operation, Tag};
+use super::operation::{ALL, Content, Holds, Operation};
 use super::parameter::{Parameter, Takes};
 use super::schema::{named, object, text};
+use super::tag::Tag;
 use crate::api::door::{Door, door_of};
 use crate::api::error::Code;
 use crate::label::Label;

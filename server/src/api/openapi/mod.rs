@@ -9,6 +9,7 @@ mod document;
 pub(super) mod operation;
 pub(super) mod parameter;
 mod schema;
+mod tag;
 #[cfg(test)]
 mod tests;
 

@@ -4,8 +4,9 @@
 
 use super::parameter::{
     BASE, BASE_EXCEPT, COMMON, CRITERIA, DIFF, EXCEPT, FACETS, FLAMEGRAPH, GROUP, HEATMAP, INGEST, LOGIN, MARKERS,
-    MATCH, RUN_QUEUE, SEARCH, SERIES, TIMELINE, TOP, Table, UNIT, VALUES, VIEW,
+    MATCH, OF_WINDOW, RUN_QUEUE, SEARCH, SERIES, THREAD_TIME, TIMELINE, TOP, Table, UNIT, VALUE, VALUES, VIEW,
 };
+use super::tag::Tag;
 use crate::api::error::Code;
 
 /// What can be asked for by one method of one path.
@@ -49,49 +50,6 @@ pub(super) enum Holds {
     Bytes,
     /// Fields of a form.
     Form(&'static [(&'static str, &'static str)]),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag {
-    Questions,
-    Notes,
-    Server,
-    Sending,
-    Machines,
-    Browser,
-}
-
-impl Tag {
-    pub(super) const ALL: [Tag; 6] = [
-        Tag::Questions,
-        Tag::Notes,
-        Tag::Server,
-        Tag::Sending,
-        Tag::Machines,
-        Tag::Browser,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Tag::Questions => "questions",
-            Tag::Notes => "notes",
-            Tag::Server => "server",
-            Tag::Sending => "sending",
-            Tag::Machines => "machines",
-            Tag::Browser => "browser",
-        }
-    }
-
-    pub(super) fn about(self) -> &'static str {
-        match self {
-            Tag::Questions => "Answers about samples. A parameter that an operation does not know is refused.",
-            Tag::Notes => "What people keep beside samples: markers of moments, and addresses of the page with names.",
-            Tag::Server => "The server and its senders. Parameters are not looked at.",
-            Tag::Sending => "What senders send; docs/wire.md has the whole.",
-            Tag::Machines => "What a machine needs to run the agent.",
-            Tag::Browser => "How a browser signs in and out.",
-        }
-    }
 }
 
 const fn json(schema: &'static str) -> Content {
@@ -202,7 +160,7 @@ pub(in crate::api) const GET_SERIES: Operation = Operation {
     id: "series",
     summary: "CPU time over time, by a label",
     about: "With a frame, samples whose stack has it count alone.",
-    parameters: &[COMMON, UNIT, SERIES, MATCH],
+    parameters: &[COMMON, UNIT, VALUE, SERIES, MATCH],
     answers: &[json("Series")],
     ..QUESTION
 };
@@ -223,8 +181,19 @@ pub(in crate::api) const GET_FACETS: Operation = Operation {
     id: "facets",
     summary: "Charts and ranked tables by several labels",
     about: "Samples are read once for all labels. Each part is what `series` and `top` answer by its label.",
-    parameters: &[COMMON, UNIT, FACETS, MATCH],
+    parameters: &[COMMON, UNIT, VALUE, FACETS, MATCH],
     answers: &[json("Facets")],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_THREAD_TIME: Operation = Operation {
+    path: "/api/v1/thread_time",
+    id: "thread_time",
+    summary: "Where threads' time goes, by a label",
+    about: "Time that threads ran (`cpu`), waited for a CPU (`run_queue`), and waited for anything else (`off_cpu`, by \
+            the class of the wait), of rows and over time.",
+    parameters: &[OF_WINDOW, VALUE, THREAD_TIME],
+    answers: &[json("ThreadTime")],
     ..QUESTION
 };
 
@@ -233,7 +202,7 @@ pub(in crate::api) const GET_FLAMEGRAPH: Operation = Operation {
     id: "flamegraph",
     summary: "A tree of one window",
     about: "With a frame, `match` of the answer counts the samples whose stack has it; the tree is of all samples.",
-    parameters: &[COMMON, UNIT, EXCEPT, FLAMEGRAPH, GROUP, VIEW, MATCH],
+    parameters: &[COMMON, UNIT, VALUE, EXCEPT, FLAMEGRAPH, GROUP, VIEW, MATCH],
     answers: &[
         json("Flamegraph"),
         json("Speedscope"),
@@ -249,7 +218,7 @@ pub(in crate::api) const GET_HEATMAP: Operation = Operation {
     id: "heatmap",
     summary: "Counts by second and offset",
     about: "The last column may reach beyond the window.",
-    parameters: &[COMMON, UNIT, HEATMAP],
+    parameters: &[COMMON, UNIT, VALUE, HEATMAP],
     answers: &[json("Heatmap")],
     ..QUESTION
 };
@@ -259,7 +228,7 @@ pub(in crate::api) const GET_TIMELINE: Operation = Operation {
     id: "timeline",
     summary: "Samples one by one, or what ran before some",
     about: "With `before` the answer is a tree of what ran on the same CPUs, else the samples in the order of time.",
-    parameters: &[COMMON, UNIT, TIMELINE, VIEW, MATCH],
+    parameters: &[COMMON, UNIT, VALUE, TIMELINE, VIEW, MATCH],
     answers: &[json("Timeline"), json("Flamegraph")],
     ..QUESTION
 };
@@ -272,6 +241,7 @@ pub(in crate::api) const GET_DIFF: Operation = Operation {
     parameters: &[
         COMMON,
         UNIT,
+        VALUE,
         EXCEPT,
         BASE,
         BASE_EXCEPT,
@@ -291,7 +261,7 @@ pub(in crate::api) const GET_TOP: Operation = Operation {
     summary: "A ranked table of functions, or of a label's values",
     about: "With one of the `base_*` the table is a difference, and takes no frame. `normalize`, `measure` and \
             `confidence` need it. With a frame, samples whose stack has it count alone.",
-    parameters: &[COMMON, UNIT, EXCEPT, BASE, BASE_EXCEPT, CRITERIA, MATCH, TOP],
+    parameters: &[COMMON, UNIT, VALUE, EXCEPT, BASE, BASE_EXCEPT, CRITERIA, MATCH, TOP],
     answers: &[json("Top"), text("text/csv; charset=utf-8")],
     ..QUESTION
 };
@@ -427,13 +397,14 @@ const OF_BROWSER: Operation = Operation {
 };
 
 /// The whole API.
-pub(super) const ALL: [Operation; 33] = [
+pub(super) const ALL: [Operation; 34] = [
     GET_LABELS,
     GET_LABEL_VALUES,
     GET_SEARCH,
     GET_SERIES,
     GET_RUN_QUEUE,
     GET_FACETS,
+    GET_THREAD_TIME,
     GET_FLAMEGRAPH,
     GET_DIFF,
     GET_TOP,

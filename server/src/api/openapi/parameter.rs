@@ -8,6 +8,8 @@ use crate::query::{MAX_SAMPLES, MAX_VALUES, MOST_FACETS, MOST_ROWS, USUAL_ROWS};
 
 /// Most rows of a table, and lines of a chart.
 const MAX_LIMIT: usize = 10_000;
+/// The largest value that can be asked for: larger ones are no numbers of JSON for many readers.
+const MAX_VALUE: usize = (1 << 53) - 1;
 
 /// One parameter of a query string.
 #[derive(Debug, Clone, Copy)]
@@ -86,19 +88,9 @@ const fn limit(usual: usize, most: usize, about: &'static str) -> Parameter {
 /// What is asked for.
 pub(in crate::api) const COMMON: Table = &[
     usual("type", Takes::Text, "cpu", "The profile type."),
-    usual("query", Takes::Selector, "{}", "Which samples count."),
-    usual(
-        "from",
-        Takes::Time,
-        "now-1h",
-        "The window's start, which belongs to it.",
-    ),
-    usual(
-        "until",
-        Takes::Time,
-        "now",
-        "The window's end, which does not belong to it. A window has at most 400 days.",
-    ),
+    QUERY,
+    FROM,
+    UNTIL,
     usual(
         "runtime_frames",
         Takes::Words(&["fold", "show"]),
@@ -116,8 +108,8 @@ pub(in crate::api) const RUN_QUEUE: Table = &[
         "{}",
         "Which waits count: by node, and by CPU or by what `by` has beside them.",
     ),
-    COMMON[2],
-    COMMON[3],
+    FROM,
+    UNTIL,
     usual(
         "by",
         Takes::Words(&[
@@ -138,6 +130,23 @@ pub(in crate::api) const RUN_QUEUE: Table = &[
     SERIES[1],
     SERIES[2],
 ];
+
+/// What is asked for where the type is the endpoint's own.
+pub(in crate::api) const OF_WINDOW: Table = &[QUERY, FROM, UNTIL];
+
+const QUERY: Parameter = usual("query", Takes::Selector, "{}", "Which samples count.");
+const FROM: Parameter = usual(
+    "from",
+    Takes::Time,
+    "now-1h",
+    "The window's start, which belongs to it.",
+);
+const UNTIL: Parameter = usual(
+    "until",
+    Takes::Time,
+    "now",
+    "The window's end, which does not belong to it. A window has at most 400 days.",
+);
 
 /// The window of a word that is looked for.
 pub(in crate::api) const SEARCH: Table = &[
@@ -197,6 +206,27 @@ pub(in crate::api) const UNIT: Table = &[parameter(
     Takes::Text,
     "Which values of a type that has several units. A unit that the window does not have is an error.",
 )];
+
+/// Which values samples have.
+pub(in crate::api) const VALUE: Table = &[
+    parameter(
+        "min_value",
+        Takes::Count {
+            usual: 1,
+            most: MAX_VALUE,
+        },
+        "Only samples of this value or more count, in the type's own unit: nanoseconds of types that are time. Without \
+         it all do.",
+    ),
+    parameter(
+        "max_value",
+        Takes::Count {
+            usual: MAX_VALUE,
+            most: MAX_VALUE,
+        },
+        "Only samples of this value or less count.",
+    ),
+];
 
 /// Time that is left out, of side B and of side A.
 pub(in crate::api) const EXCEPT: Table = &[
@@ -336,6 +366,16 @@ pub(in crate::api) const FACETS: Table = &[
     ),
 ];
 
+pub(in crate::api) const THREAD_TIME: Table = &[
+    usual("by", Takes::Label(&[]), "service", "The label whose values are rows."),
+    parameter(
+        "step",
+        Takes::Duration,
+        "The length of a step, at most 5,000 of them. About 200 steps are made where it is not given.",
+    ),
+    limit(100, MAX_LIMIT, "Most rows. All of them are counted."),
+];
+
 pub(in crate::api) const FLAMEGRAPH: Table = &[usual(
     "format",
     Takes::Words(&["json", "svg", "collapsed", "pprof", "speedscope"]),
@@ -369,6 +409,12 @@ pub(in crate::api) const HEATMAP: Table = &[
 
 pub(in crate::api) const TIMELINE: Table = &[
     limit(10_000, MAX_SAMPLES, "Most samples. It counts without `before` alone."),
+    parameter(
+        "waits",
+        Takes::Words(&["true", "false"]),
+        "With `true` the samples of waits (`off_cpu` and `run_queue`) stand among those of `type`, told apart by \
+         `sample_type`. It is not taken with `before`.",
+    ),
     parameter(
         "before",
         Takes::Duration,

@@ -1,8 +1,9 @@
 //! The document is whole by itself, and says what docs/api.md and docs/wire.md say.
 
 use super::document::document;
-use super::operation::{ALL, Tag};
+use super::operation::ALL;
 use super::parameter::{FACETS, GROUP, INGEST, MATCH, Parameter, SERIES};
+use super::tag::Tag;
 use crate::query::{MAX_STEPS, MOST_FACETS, MOST_PATH, MOST_ROWS};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -21,6 +21,47 @@ pub struct Question {
     pub unit: Option<Unit>,
     /// What becomes of interpreters' and virtual machines' own frames.
     pub runtime_frames: RuntimeFrames,
+    /// Which values samples have that count.
+    pub values: ValueRange,
+}
+
+/// Values of samples, in the type's own unit, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueRange {
+    /// The least one.
+    pub least: i64,
+    /// The largest one.
+    pub most: i64,
+}
+
+impl Default for ValueRange {
+    /// All of them.
+    fn default() -> Self {
+        ValueRange {
+            least: i64::MIN,
+            most: i64::MAX,
+        }
+    }
+}
+
+impl ValueRange {
+    pub(crate) fn is_all(self) -> bool {
+        self == ValueRange::default()
+    }
+
+    pub(crate) fn contains(self, value: i64) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+
+    /// Whether any of these values is in it.
+    pub(crate) fn meets(self, least: i64, most: i64) -> bool {
+        self.least <= most && least <= self.most
+    }
+
+    /// Whether all of these values are in it.
+    pub(crate) fn holds(self, least: i64, most: i64) -> bool {
+        self.least <= least && most <= self.most
+    }
 }
 
 /// What becomes of C functions of an interpreter or a virtual machine that lead to a function of its language.

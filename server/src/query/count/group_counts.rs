@@ -16,6 +16,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// From so long a step on it does not matter when in it a wait began.
+const LONG_STEP_NS: i64 = 60_000_000_000;
+
 /// Where a sample's group is found.
 #[derive(Debug, Clone)]
 pub(crate) enum GroupBy {
@@ -92,6 +95,8 @@ pub(crate) struct GroupCounts {
     except: Option<Window>,
     /// Whether it counts user mode apart.
     modes: bool,
+    /// Whether a sample's time is that before its time stamp, wherever that is known to the sample.
+    spread: bool,
     /// Most cells (groups times steps).
     limit: usize,
     /// The names that are groups of their own; without them, all are.
@@ -112,6 +117,7 @@ impl GroupCounts {
             steps,
             except: None,
             modes: false,
+            spread: false,
             limit,
             told_apart: None,
             index: HashMap::new(),
@@ -132,6 +138,14 @@ impl GroupCounts {
     #[must_use]
     pub(crate) fn with_modes(mut self) -> Self {
         self.modes = true;
+        self
+    }
+
+    /// A sample's time goes to the steps in which it passed, and not to that of its time stamp alone: of waits, that
+    /// are as long as steps are. Long steps don't need it.
+    #[must_use]
+    pub(crate) fn spreading(mut self, is_of_waits: bool) -> Self {
+        self.spread = is_of_waits && self.steps.count > 1 && self.steps.step_ns < LONG_STEP_NS;
         self
     }
 
@@ -233,6 +247,7 @@ impl GroupCounts {
         };
         let cells = read.column.distinct() * read.values.distinct() * (self.steps.count + 1);
         match read.times {
+            Some(Times::Exact(times)) if self.spread => self.count_spread(&read, times, &mut tally)?,
             Some(Times::Coded(times)) if cells <= MOST_SUMS.max(4 * rows.len()) => {
                 self.count_by_codes(&read, times, &mut tally)?;
             }
@@ -268,6 +283,36 @@ impl GroupCounts {
                     self.take(read, tally, (code, value), step, [samples, user])?;
                 }
                 at += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Each sample ends in its step, and reaches back as far as its value says.
+    fn count_spread(&mut self, read: &Read<'_>, times: &[i64], tally: &mut Tally) -> Result<(), QueryError> {
+        let mut cursor = StepCursor::new(self.steps, self.except);
+        for (row, ts_ns) in times.iter().enumerate() {
+            let mut step = cursor.index(*ts_ns);
+            if step >= self.steps.count {
+                continue;
+            }
+            let codes = (read.column.codes.at(row), read.values.codes.at(row));
+            let [samples, user] = read.samples(row..row + 1);
+            self.take(read, tally, codes, step, [samples, user])?;
+            let (Some(group), period) = (tally.groups[codes.0 as usize], tally.periods[codes.1 as usize]) else {
+                continue;
+            };
+            let steps_ns = &mut self.groups[group as usize].steps_ns;
+            let time = |ns: i64| ns.saturating_mul(samples as i64);
+            steps_ns[step] = steps_ns[step].saturating_sub(time(period));
+            let (begin, mut end) = (ts_ns.saturating_sub(period), *ts_ns);
+            loop {
+                let from = self.steps.bounds(step).0;
+                steps_ns[step] = steps_ns[step].saturating_add(time(end - begin.max(from)));
+                if begin >= from || step == 0 {
+                    break;
+                }
+                (step, end) = (step - 1, from);
             }
         }
         Ok(())
@@ -357,7 +402,11 @@ impl Accumulator for GroupCounts {
     }
 
     fn when(&self) -> TimeResolution {
-        self.steps.when()
+        match self.spread {
+            // Roll-ups are what is left.
+            true => TimeResolution::Step { grain_ns: 0 },
+            false => self.steps.when(),
+        }
     }
 
     fn checks_times(&self) -> bool {

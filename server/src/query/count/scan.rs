@@ -9,7 +9,7 @@ use crate::column::bounds::{Bounds, Statistics};
 use crate::column::coded::{CodedColumn, Column, Form, Projection};
 use crate::column::list::{Code, CodeArray, only, with_codes};
 use crate::label::LabelTable;
-use crate::query::ask::question::Question;
+use crate::query::ask::question::{Question, ValueRange};
 use crate::query::ask::selector::Matcher;
 use crate::query::ask::time::Window;
 use crate::query::limits::error::QueryError;
@@ -377,6 +377,7 @@ struct RowTest {
     except: Option<Window>,
     hours: (String, String),
     profile: String,
+    values: ValueRange,
     scope: ResolvedSelector,
     matchers: Vec<Matcher>,
 }
@@ -386,6 +387,7 @@ struct RowTest {
 enum Condition {
     Time,
     Type,
+    Value,
     Series,
     Processes,
     /// By index.
@@ -399,6 +401,7 @@ impl RowTest {
             except: question.except,
             hours: Days::of(question.window).hours(),
             profile: question.profile.clone(),
+            values: question.values,
             scope: scope.clone(),
             matchers: question.selector.of(LabelTable::Samples).cloned().collect(),
         }
@@ -409,10 +412,12 @@ impl RowTest {
         let ids = [("series_id", &self.scope.series), ("process_id", &self.scope.processes)];
         let ids = ids.into_iter().filter(|(_, ids)| ids.is_some()).map(|(name, _)| name);
         let matchers = self.matchers.iter().map(|matcher| matcher.label().column());
+        let value = (!self.values.is_all()).then_some(PERIODS.name);
         wanted
             .iter()
             .map(|column| column.name)
             .chain(ids)
+            .chain(value)
             .chain(matchers)
             .collect()
     }
@@ -433,6 +438,7 @@ impl RowTest {
         texts("hour", &|least, most| least <= last && first <= most)
             && numbers("ts_ns", &|least, most| least < until_ns && from_ns <= most)
             && texts("type", &|least, most| least <= profile && profile <= most)
+            && numbers(PERIODS.name, &|least, most| self.values.meets(least, most))
             && self.scope.services.as_ref().is_none_or(|services| {
                 texts("service", &|least, most| {
                     let mut from =
@@ -469,6 +475,12 @@ impl RowTest {
         if !matches!(unit.known("type"), Some(Bounds::Texts(least, most)) if is_profile(&least) && is_profile(&most)) {
             conditions.push(Condition::Type);
         }
+        let all_counted = |least, most| self.values.holds(least, most);
+        let is_known =
+            || matches!(unit.known(PERIODS.name), Some(Bounds::Numbers(least, most)) if all_counted(least, most));
+        if !self.values.is_all() && !is_known() {
+            conditions.push(Condition::Value);
+        }
         let ids = [
             (Condition::Series, "series_id", &self.scope.series),
             (Condition::Processes, "process_id", &self.scope.processes),
@@ -499,6 +511,7 @@ impl RowTest {
         match condition {
             Condition::Time => TIMES,
             Condition::Type => codes("type"),
+            Condition::Value => PERIODS,
             Condition::Series => codes("series_id"),
             Condition::Processes => codes("process_id"),
             Condition::Matcher(index) => codes(self.matchers[index].label().column()),
@@ -569,6 +582,7 @@ impl RowTest {
                 inside(&self.window) && !self.except.as_ref().is_some_and(inside)
             }),
             Condition::Type => codes.text(code) == self.profile,
+            Condition::Value => codes.number(code).is_some_and(|value| self.values.contains(value)),
             Condition::Series => among(&self.scope.series),
             Condition::Processes => among(&self.scope.processes),
             Condition::Matcher(index) => self.matchers[index].accepts(&codes.text(code)),

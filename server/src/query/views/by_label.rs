@@ -2,6 +2,7 @@
 
 use crate::hash::MixState;
 use crate::label::{Label, LabelTable};
+use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::count::group_counts::{Group, GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
 use crate::query::count::scan::{Accumulator, scan};
@@ -133,6 +134,7 @@ async fn counted(
         let of = |(place, (column, by)): (usize, &(&'static str, GroupBy))| {
             GroupCounts::new(column, by.clone(), steps, limits.cells)
                 .without(question.except)
+                .spreading(WAITS.contains(&question.profile.as_str()))
                 .telling_apart(told_apart.map(|names| names[place].clone()))
         };
         sources.iter().enumerate().map(of)
@@ -175,7 +177,11 @@ async fn scan_only<C: Accumulator>(
 }
 
 /// The column that tells a label's value, and how.
-async fn source(snapshot: &Snapshot, days: &Days, label: Label) -> Result<(&'static str, GroupBy), QueryError> {
+pub(crate) async fn source(
+    snapshot: &Snapshot,
+    days: &Days,
+    label: Label,
+) -> Result<(&'static str, GroupBy), QueryError> {
     let ids = async || Ok::<_, QueryError>(GroupBy::Id(Arc::new(values_by_id(snapshot, days, label).await?)));
     Ok(match label.home() {
         LabelTable::Samples => (label.column(), GroupBy::Text),

@@ -19,4 +19,5 @@ pub(crate) mod state;
 pub(crate) mod timeline;
 pub(crate) mod top;
 pub(crate) mod type_table;
+pub(crate) mod waits;
 pub(crate) mod words;

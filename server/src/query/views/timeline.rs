@@ -3,6 +3,7 @@
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
 use crate::label::Label;
+use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Selector;
 use crate::query::ask::time::Window;
@@ -22,6 +23,7 @@ use crate::query::views::by_label::values_by_id;
 use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
+use crate::query::views::waits::of_series::{CLASS, STATE, of_series, of_type};
 use crate::store::Snapshot;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -58,8 +60,10 @@ pub struct TimedSample {
     pub thread: Arc<str>,
     /// `user` or `kernel`.
     pub mode: Arc<str>,
-    /// CPU time that it stands for, in nanoseconds.
+    /// Time that it stands for, in nanoseconds.
     pub value_ns: i64,
+    /// Its type, as an index of those of the answer.
+    pub profile: u8,
 }
 
 /// Samples in the order of time.
@@ -73,16 +77,31 @@ pub struct Timeline {
     pub services: Vec<Arc<str>>,
     /// Of each sample; empty: not known.
     pub tgids: Vec<Arc<str>>,
+    /// Where waits are among the samples.
+    pub waits: Option<Waits>,
     /// The tree of their stacks; a sample's stack is the path to its node.
     pub tree: Tree,
     /// No sample was left out: otherwise these are the earliest.
     pub complete: bool,
 }
 
+/// What tells samples of several types apart.
+#[derive(Debug)]
+pub struct Waits {
+    /// The types that were looked for.
+    pub profiles: Vec<String>,
+    /// Of each sample what was waited for; empty where that is not said.
+    pub classes: Vec<Arc<str>>,
+    /// Of each sample how the wait began.
+    pub states: Vec<Arc<str>>,
+}
+
 /// The earliest samples of a selection.
 #[derive(Debug)]
 struct Earliest {
     limit: usize,
+    /// The type of what it takes.
+    profile: u8,
     /// The latest on top.
     moments: BinaryHeap<TimedSample>,
     complete: bool,
@@ -152,6 +171,7 @@ impl Accumulator for Earliest {
                 thread: threads[thread.codes.at(row) as usize].clone(),
                 mode: modes[mode.codes.at(row) as usize].clone(),
                 value_ns: number(value).unwrap_or_default(),
+                profile: self.profile,
             });
         }
         Ok(())
@@ -170,22 +190,34 @@ impl Accumulator for Earliest {
     }
 }
 
-/// Answers with the first `limit` samples of the window, at most [`MAX_SAMPLES`].
+/// Answers with the first `limit` samples of the window, at most [`MAX_SAMPLES`]; with those of waits, where they are
+/// wanted.
 pub async fn timeline(
     engine: &Engine,
     snapshot: &Snapshot,
     question: Question,
-    limit: usize,
+    (limit, with_waits): (usize, bool),
 ) -> Result<Timeline, QueryError> {
     let limit = limit.clamp(1, MAX_SAMPLES);
     let days = Days::of(question.window);
-    let selected = scope(snapshot, &question).await?;
-    let new = || Earliest {
+    let mut asked = vec![question.clone()];
+    if with_waits {
+        let others = WAITS.into_iter().filter(|profile| *profile != question.profile);
+        asked.extend(others.map(|profile| of_type(&question, profile)));
+    }
+    let new = |profile| Earliest {
         limit,
+        profile,
         moments: BinaryHeap::new(),
         complete: true,
     };
-    let (earliest, _held) = scan(snapshot, &question, &selected, new).await?;
+    let (mut earliest, mut held) = (new(0), Vec::new());
+    for (profile, of_type) in (0..).zip(&asked) {
+        let selected = scope(snapshot, of_type).await?;
+        let (found, of_found) = scan(snapshot, of_type, &selected, || new(profile)).await?;
+        earliest.merge(found)?;
+        held.push(of_found);
+    }
     let complete = earliest.complete;
     let moments = earliest.moments.into_sorted_vec();
     let ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
@@ -199,10 +231,23 @@ pub async fn timeline(
     )?;
     let unknown: Arc<str> = "".into();
     let of = |names: &HashMap<i64, Arc<str>, MixState>, id: i64| names.get(&id).unwrap_or(&unknown).clone();
+    let waits = match with_waits {
+        false => None,
+        true => {
+            let (classes, states) =
+                tokio::try_join!(of_series(snapshot, &days, CLASS), of_series(snapshot, &days, STATE))?;
+            Some(Waits {
+                profiles: asked.into_iter().map(|question| question.profile).collect(),
+                classes: moments.iter().map(|moment| of(&classes, moment.series_id)).collect(),
+                states: moments.iter().map(|moment| of(&states, moment.series_id)).collect(),
+            })
+        }
+    };
     Ok(Timeline {
         services: moments.iter().map(|moment| of(&services, moment.series_id)).collect(),
         tgids: moments.iter().map(|moment| of(&tgids, moment.process_id)).collect(),
         tree: leaves.tree(&Shape::default(), true),
+        waits,
         question,
         moments,
         complete,
@@ -397,6 +442,7 @@ pub async fn before(
         except: None,
         unit: question.unit.clone(),
         runtime_frames: question.runtime_frames,
+        values: question.values,
     };
     let (steps, limit) = (Steps::one(around.window), engine.limits().stacks);
     let everything = scope(snapshot, &around).await?;
@@ -444,12 +490,14 @@ mod tests {
             thread: "t".into(),
             mode: "user".into(),
             value_ns: 50,
+            profile: 0,
         }
     }
 
     fn earliest(limit: usize, times: &[i64]) -> Earliest {
         let mut earliest = Earliest {
             limit,
+            profile: 0,
             moments: BinaryHeap::new(),
             complete: true,
         };

@@ -18,6 +18,7 @@ mod sql;
 mod tags;
 mod units;
 mod views;
+mod waits;
 mod windows;
 mod words;
 

@@ -7,6 +7,7 @@ import { faultsOf } from "../agents/grade.ts";
 import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf } from "../agents/loss.ts";
 import { ratesOf } from "../agents/rates.ts";
 import { count, digits, duration, percent, plural, shareOf } from "../text/format.ts";
+import { isWait } from "../text/unit.ts";
 import { lengthOfAll, timesOf, type Window } from "../time/windows.ts";
 
 export interface Caveat {
@@ -23,7 +24,7 @@ export interface Watchers {
   comparison: readonly string[];
 }
 
-type Answer = Pick<DiffAnswer, "normalize" | "base" | "comparison">;
+type Answer = Pick<DiffAnswer, "normalize" | "base" | "comparison"> & { type?: string };
 
 /** Differences between the sides that are worth a word. */
 const MUCH_MORE = 0.05;
@@ -40,7 +41,8 @@ export function caveatsOf(answer: Answer, watchers: Watchers | null): Caveat[] {
     ...sides.flatMap(uncovered),
     ...sides.flatMap(partly),
     ...sides.flatMap(losses),
-    ...rates(base, comparison),
+    // A wait's value is its length: it says nothing of a rate.
+    ...(isWait(answer.type ?? "") ? [] : rates(base, comparison)),
     ...lengths(answer),
     ...overlap(base, comparison),
     ...nodes(answer),

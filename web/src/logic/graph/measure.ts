@@ -8,7 +8,7 @@ import { normText, normUnit } from "../compare/norm.ts";
 import { changeWords, type SideNames } from "../compare/sideNames.ts";
 import { figureHead, figureText, type UnitChoice } from "../text/figure.ts";
 import { percent, shareOf } from "../text/format.ts";
-import { amountText, type Unit } from "../text/unit.ts";
+import { amountText, timeWords, type Unit } from "../text/unit.ts";
 import { titleOf } from "../tree/rows.ts";
 import { changeOf, kindName, ROOT, type Tree } from "../tree/tree.ts";
 
@@ -77,7 +77,7 @@ function chosenText(samples: number, choice: UnitChoice, measure: WindowMeasure)
   // What has no samples in common is told as time already.
   return choice === "time" && unit.name !== "samples"
     ? ""
-    : `${said} ${figureHead(choice, unit).replace("CPU", "of CPU")}, `;
+    : `${said} ${choice === "time" && unit.isTime ? timeWords(unit) : figureHead(choice, unit)}, `;
 }
 
 /** What a frame stands for, in a sentence that begins with its name. */

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { isWait } from "../text/unit.ts";
 import { typeName, typesOf, typesQuery } from "./profileTypes.ts";
 
 it("asks samples for the newest hours and roll-ups for the rest", () => {
@@ -11,7 +12,8 @@ it("asks samples for the newest hours and roll-ups for the rest", () => {
 });
 
 it("names types, CPU time first", () => {
-  expect(typesOf([["off_cpu"], ["alloc_space"], ["cpu"], ["cpu"]])).toEqual(["cpu", "alloc_space", "off_cpu"]);
+  expect(typesOf([["off_cpu"], ["alloc_space"], ["cpu"], ["cpu"]])).toEqual(["cpu", "off_cpu", "alloc_space"]);
   expect(typesOf([])).toEqual([]);
   expect(["cpu", "alloc_space"].map(typeName)).toEqual(["CPU time", "alloc_space"]);
+  expect(["cpu", "off_cpu", "run_queue", "wall"].map(isWait)).toEqual([false, true, true, false]);
 });

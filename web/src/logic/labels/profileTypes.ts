@@ -5,8 +5,18 @@
 import type { Window } from "../time/time.ts";
 
 /** What samples of a type stand for; others are shown as they are called. */
-const NAMES: Record<string, string> = { cpu: "CPU time", off_cpu: "Off CPU", run_queue: "Run queue" };
+const NAMES: Record<string, string> = { cpu: "CPU time", off_cpu: "Waiting", run_queue: "Waiting for a CPU" };
+/** What else is to be said of them. */
+const HINTS: Record<string, string> = {
+  cpu: "what ran, sampled by each CPU's clock",
+  off_cpu: "threads that slept: for a lock, a disk, a time, …",
+  run_queue: "threads that could run, but had no CPU",
+};
 const HOUR_MS = 3_600_000;
+
+export function typeHint(type: string): string {
+  return HINTS[type] ?? type;
+}
 
 export function typeName(type: string): string {
   return NAMES[type] ?? type;
@@ -27,9 +37,9 @@ export function typesQuery({ from, until }: Window): string {
   );
 }
 
-/** In the order of the alphabet, CPU time first. */
+/** What agents tell comes first: CPU time, waits; others in the order of the alphabet. */
 export function typesOf(rows: readonly (readonly unknown[])[]): string[] {
   const all = new Set(rows.map(([type]) => String(type)));
-  const cpu = all.delete("cpu") ? ["cpu"] : [];
-  return [...cpu, ...[...all].sort()];
+  const known = Object.keys(NAMES).filter((type) => all.delete(type));
+  return [...known, ...[...all].sort()];
 }

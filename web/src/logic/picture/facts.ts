@@ -3,6 +3,7 @@ import type { DiffAnswer, DiffSide, Exposure, FlamegraphAnswer, Quality } from "
 import { gapsOf, missedOf } from "../agents/loss.ts";
 import { count, duration, percent, plural } from "../text/format.ts";
 import { plainLine } from "../text/plain.ts";
+import { rateHead, timeText, unitOf } from "../text/unit.ts";
 import { dateText, type Window, zoneText } from "../time/time.ts";
 
 /** An answer without its columns, which a parsed one has as a tree. */
@@ -43,29 +44,34 @@ function qualityText({ complete_samples, truncated_samples, unnamed_samples, los
   ].join(", ");
 }
 
-const samplesText = (samples: number, cpuSeconds: number | null, cores: number | null) =>
-  [
+function samplesText(
+  { samples, cpu_seconds: seconds, cores }: Pick<DiffSide, "samples" | "cpu_seconds" | "cores">,
+  type: string,
+): string {
+  const unit = unitOf({ unit: "samples", type });
+  return [
     plural(samples, "sample"),
-    ...(cpuSeconds === null ? [] : [`${duration(cpuSeconds)} of CPU time`]),
-    ...(cores === null ? [] : [`${Number(cores.toPrecision(3))} cores`]),
+    ...(seconds === null ? [] : [timeText(seconds, unit)]),
+    ...(cores === null ? [] : [`${Number(cores.toPrecision(3))} ${rateHead(unit)}`]),
   ].join(", ");
+}
 
 export function factsOfWindow(answer: Sums<FlamegraphAnswer>): Fact[] {
   return [
     ["Selector", plainLine(answer.query, ROOM)],
     ["Window", windowText(answer)],
     ["Type", plainLine(answer.type, ROOM)],
-    ["Samples", samplesText(answer.samples, answer.cpu_seconds, answer.cores)],
+    ["Samples", samplesText(answer, answer.type)],
     ["Observed", exposureText(answer.exposure, answer)],
     ["Stacks", qualityText(answer.quality)],
   ];
 }
 
-function factsOfSide(letter: string, side: DiffSide): Fact[] {
+function factsOfSide(letter: string, side: DiffSide, type: string): Fact[] {
   return [
     [`${letter}: selector`, plainLine(side.query, ROOM)],
     [`${letter}: window`, windowText(side)],
-    [`${letter}: samples`, samplesText(side.samples, side.cpu_seconds, side.cores)],
+    [`${letter}: samples`, samplesText(side, type)],
     [`${letter}: observed`, exposureText(side.exposure, side)],
     [`${letter}: stacks`, qualityText(side.quality)],
   ];
@@ -75,8 +81,8 @@ export function factsOfPair(answer: Sums<DiffAnswer>): Fact[] {
   const judged = `${count(answer.significant)} of ${count(answer.tested)} tested frames changed`;
   return [
     ["Type", plainLine(answer.type, ROOM)],
-    ...factsOfSide("A", answer.base),
-    ...factsOfSide("B", answer.comparison),
+    ...factsOfSide("A", answer.base, answer.type),
+    ...factsOfSide("B", answer.comparison, answer.type),
     [
       "Judged",
       `by ${answer.normalize}, ${answer.measure}; ${judged} at ${percent(answer.confidence)} confidence; ` +

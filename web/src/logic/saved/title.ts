@@ -6,6 +6,7 @@ const WORDS: Record<string, string> = {
   compare: "Compare",
   heatmap: "Heatmap",
   timeline: "Timeline",
+  threads: "Threads' time",
   nodes: "Nodes",
 };
 

@@ -258,9 +258,9 @@ function equalBeside(old: Window | null, fresh: Window | null): Pair | null {
   };
 }
 
-/** `01:38:33: 0.042 → 0.088 cores`, `01:37:43: started`. */
-export function changeText({ at, kind, before, after }: ChangePoint): string {
-  return `${clock(at)}: ${kind === "changed" ? `${cores(before)} → ${cores(after)} cores` : kind}`;
+/** `01:38:33: 0.042 → 0.088 cores`, `01:37:43: started`; in `unit`. */
+export function changeText({ at, kind, before, after }: ChangePoint, unit: string): string {
+  return `${clock(at)}: ${kind === "changed" ? `${cores(before)} → ${cores(after)} ${unit}` : kind}`;
 }
 
 /** A change by so much of the largest one is as large: what comes and goes leads to its beginning. */

@@ -4,6 +4,7 @@
  */
 import type { SeriesAnswer, SeriesLine } from "../../api/types.ts";
 import { shareOf } from "../text/format.ts";
+import { isWait } from "../text/unit.ts";
 import type { Window } from "../time/time.ts";
 
 export interface Layer {
@@ -106,7 +107,9 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
         observed,
       ) ?? 0;
   }
-  const capacity = answer.times.map((_, i) => answer.capacity[i] ?? null);
+  const cpus = answer.times.map((_, i) => answer.capacity[i] ?? null);
+  // Threads that wait are as many as there are, whatever CPUs there are.
+  const capacity = isWait(answer.type ?? "") ? cpus.map(() => null) : cpus;
   const idle = answer.times.map((_, i) => answer.idle[i] ?? null);
   const meanTotal = mean(running, observed) ?? 0;
   const samples = lines.reduce((sum, line) => sum + line.samples, 0);
@@ -123,7 +126,7 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
     peak: highest(running),
     observed,
     meanTotal,
-    meanCapacity: mean(capacity, observed) ?? 0,
+    meanCapacity: mean(cpus, observed) ?? 0,
     meanIdle: mean(idle, observed),
   };
 }

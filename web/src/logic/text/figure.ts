@@ -3,7 +3,7 @@
  * stands for. Out: text. Of types that are no time, cores are their rate, and CPU time is their amount.
  */
 import { cores, count, duration, percent, shareOf } from "./format.ts";
-import { amountHead, amountShort, rateHead, rateShort, type Unit } from "./unit.ts";
+import { amountHead, amountShort, rateHead, rateShort, timeHead, type Unit } from "./unit.ts";
 
 export const UNITS = ["cores", "time", "samples", "share"] as const;
 export type UnitChoice = (typeof UNITS)[number];
@@ -30,7 +30,7 @@ export function figureText(samples: number, choice: UnitChoice, worth: Worth): s
 export function figureHead(choice: UnitChoice, unit: Unit): string {
   if (choice === "share") return "share";
   if (choice === "cores") return rateHead(unit);
-  return choice === "time" && unit.isTime ? "CPU time" : amountHead(unit);
+  return choice === "time" && unit.isTime ? timeHead(unit) : amountHead(unit);
 }
 
 /** What stands beside it: a share alone would hide the amount, and an amount alone the share. */

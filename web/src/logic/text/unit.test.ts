@@ -1,5 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { amountHead, amountShort, amountText, rateHead, rateShort, rateText, SAMPLES, unitOf } from "./unit.ts";
+import {
+  amountHead,
+  amountShort,
+  amountText,
+  isWait,
+  rateHead,
+  rateShort,
+  rateText,
+  SAMPLES,
+  timeHead,
+  unitOf,
+} from "./unit.ts";
 
 describe("what is counted", () => {
   const plain = (text: string) => text.replace(/\u202f/g, " ");
@@ -29,5 +40,19 @@ describe("what is counted", () => {
     expect(plain(amountText(1234, of("count", false)))).toBe("1 234");
     expect(plain(amountText(12, of("objects", false)))).toBe("12 objects");
     expect(rateText(30, of("count", false))).toBe("30/s");
+  });
+
+  it("are threads that wait, where the type is of waits", () => {
+    const unit = unitOf({ unit: "nanoseconds", is_time: true, type: "run_queue" });
+    expect(amountText(3.4e9, unit)).toBe("3.40\u202fs waited");
+    expect(rateText(12.3, unit)).toBe("12.3 threads waiting");
+    expect([amountHead(unit), timeHead(unit), rateHead(unit)]).toEqual([
+      "time waited",
+      "time waited",
+      "threads waiting",
+    ]);
+    expect(["cpu", "off_cpu", "run_queue", "wall"].map(isWait)).toEqual([false, true, true, false]);
+    // Bytes are no time, whatever their type is called.
+    expect(unitOf({ unit: "bytes", is_time: false, type: "off_cpu" })).toEqual({ name: "bytes", isTime: false });
   });
 });

@@ -8,7 +8,7 @@ import type { Zone } from "../../logic/time/zone.ts";
 import type { Width } from "../../logic/tree/tree.ts";
 
 export interface PageState {
-  view: "explore" | "compare" | "heatmap" | "timeline" | "nodes";
+  view: "explore" | "compare" | "heatmap" | "timeline" | "threads" | "nodes";
   type: string;
   query: string;
   from: string;
@@ -84,6 +84,14 @@ export interface PageState {
   before: string;
   /** Most samples of the timeline; empty: the usual number. */
   limit: string;
+  /** Waits stand beside the samples of the timeline. */
+  waits: boolean;
+  /** The selected wait of the timeline, as `logic/waits/lanes.ts` writes it; empty: none. */
+  wait: string;
+  /** Waits shorter than so many milliseconds are left out; empty: none. */
+  least: string;
+  /** The row of the threads' time whose course is drawn, by its name behind a `=`; empty: all of them. */
+  row: string;
   /** Agents that were replaced are listed too. */
   ended: boolean;
   /** What of the agents is listed: words, a state, a version, a kernel, what is wrong; empty: all. */
@@ -160,6 +168,10 @@ export const DEFAULTS: PageState = {
   hit: "",
   before: "",
   limit: "",
+  waits: true,
+  wait: "",
+  least: "",
+  row: "",
   ended: false,
   find: "",
   state: "",
@@ -179,7 +191,7 @@ export const DEFAULTS: PageState = {
 
 /** What those parameters take that take no other text. */
 export const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
-  view: ["explore", "compare", "heatmap", "timeline", "nodes"],
+  view: ["explore", "compare", "heatmap", "timeline", "threads", "nodes"],
   normalize: ["", "rate", "share", "absolute"],
   runtime_frames: ["", "show"],
   colour: ["", "kind", "module"],

@@ -13,7 +13,17 @@ import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { fields, rows } from "../address/page.ts";
 import { DEFAULTS } from "../address/url.ts";
 import { parse } from "../question/parsing.ts";
-import { ask, grouped, MIN_SHARE, ownFrames, present, range, SERIES_LIMIT, TOP_LIMIT } from "../question/question.ts";
+import {
+  ask,
+  grouped,
+  lengths,
+  MIN_SHARE,
+  ownFrames,
+  present,
+  range,
+  SERIES_LIMIT,
+  TOP_LIMIT,
+} from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { marks } from "./heatmap.ts";
 
@@ -39,6 +49,7 @@ export const baselineHistory = resource(() => {
     query: baseQuery.value || query.value,
     ...askable(historyOf(given)),
     by: "mode",
+    ...lengths.value,
   };
   return ask("baseline", parameters, async (signal) => {
     const [series, { baselineOf }] = await Promise.all([
@@ -96,6 +107,7 @@ function markedParameters(): Parameters {
     base_except_from: a?.except?.from,
     base_except_until: a?.except?.until,
     normalize: normalize.value,
+    ...lengths.value,
     ...ownFrames.value,
   };
 }
@@ -111,6 +123,7 @@ export function pairParameters(): Parameters {
     base_query: baseQuery.value,
     base_from: base.from,
     base_until: base.until,
+    ...lengths.value,
     ...ownFrames.value,
     ...criteria(),
   };
@@ -134,6 +147,7 @@ export const compareSeries: Resource<Awaited<ReturnType<typeof api.series>>> = r
     until: chart.until,
     by: by.value,
     limit: SERIES_LIMIT,
+    ...lengths.value,
   };
   return ask("series", parameters, (signal) => api.series(parameters, signal));
 });

@@ -3,7 +3,7 @@ import { computed } from "@preact/signals";
 import { api, type HeatmapAnswer } from "../../api/index.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../../logic/heatmap/marks.ts";
 import { fields } from "../address/page.ts";
-import { ask, range } from "../question/question.ts";
+import { ask, lengths, range } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 
 const { view, type, query, markA, markB, column } = fields;
@@ -15,7 +15,14 @@ export const heatmapWindow = computed(() => aligned(range.value, heatmapStep.val
 export const heatmap: Resource<HeatmapAnswer> = resource(() => {
   if (view.value !== "heatmap") return null;
   const step = `${heatmapStep.value}ms`;
-  const parameters = { type: type.value, query: query.value, ...heatmapWindow.value, step, rows: ROWS };
+  const parameters = {
+    type: type.value,
+    query: query.value,
+    ...heatmapWindow.value,
+    step,
+    rows: ROWS,
+    ...lengths.value,
+  };
   return ask("heatmap", parameters, (signal) => api.heatmap(parameters, signal));
 });
 

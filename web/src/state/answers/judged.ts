@@ -6,7 +6,7 @@ import { computed } from "@preact/signals";
 import { api, type DiffTopRow, type TopAnswer } from "../../api/index.ts";
 import { lengthOf, shift } from "../../logic/time/windows.ts";
 import { fields } from "../address/page.ts";
-import { ask, ownFrames, range, TOP_LIMIT } from "../question/question.ts";
+import { ask, lengths, ownFrames, range, TOP_LIMIT } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { comparing, isPaired, pairParameters } from "./compare.ts";
 import { facetsBy } from "./facets.ts";
@@ -23,7 +23,7 @@ const { tab, type, query, from, until, rank, against, view } = fields;
 /** Of labels that only some machines have: those that anything in the range has. */
 const found = resource(() => {
   if (!comparing.value) return null;
-  const parameters = { type: type.value, query: query.value, from: from.value, until: until.value };
+  const parameters = { type: type.value, query: query.value, from: from.value, until: until.value, ...lengths.value };
   return ask("labels", parameters, async (signal) => {
     // Two values: the larger one may be that of samples without the label.
     const facets = await facetsBy(SOMETIMES, { ...parameters, parts: "top", limit: 2 }, signal);
@@ -84,6 +84,7 @@ export const changedMost: Judged = resource(() => {
     until: window.until,
     base_from: base.from,
     base_until: base.until,
+    ...lengths.value,
     ...ownFrames.value,
     by: rank.value,
     limit: TOP_LIMIT,

@@ -1,21 +1,33 @@
 /** The samples of the timeline as they are drawn, and which CPU they are of where nobody chose one. */
 import { computed, effect, signal } from "@preact/signals";
 import { api } from "../../api/index.ts";
-import { type Chart, chartOf } from "../../logic/flame/timeline.ts";
+import { type Chart, chartOf, reaching } from "../../logic/flame/timeline.ts";
 import { withMatcher } from "../../logic/labels/selector.ts";
+import { isWait } from "../../logic/text/unit.ts";
 import { BadTree } from "../../logic/tree/tree.ts";
+import { apart, type WaitLane, waitLanes } from "../../logic/waits/lanes.ts";
 import { fields } from "../address/page.ts";
 import { ask } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
 import { hasLane, isLaneOpened, openedLane, timeline } from "./timeline.ts";
 
-/** The samples as a flame chart, or what is wrong with them. */
-export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
+interface Drawn {
+  chart: Chart | null;
+  /** Waits of the same threads, or on the same CPU. */
+  lanes: WaitLane[];
+  fault: string;
+}
+
+/** The samples as a flame chart, and waits beside them, or what is wrong with them. */
+export const chart = computed<Drawn>(() => {
   const answer = timeline.data.value;
+  if (answer === null) return { chart: null, lanes: [], fault: "" };
   try {
-    return { chart: answer === null ? null : chartOf(answer), fault: "" };
+    const { own, waits } = apart(answer);
+    const last = answer.samples.offset_ns.at(-1) ?? 0;
+    return { chart: reaching(chartOf(own), last), lanes: waitLanes(waits), fault: "" };
   } catch (error) {
-    if (error instanceof BadTree) return { chart: null, fault: error.message };
+    if (error instanceof BadTree) return { chart: null, lanes: [], fault: error.message };
     throw error;
   }
 });
@@ -35,7 +47,8 @@ const isWanted = computed(
 /** The selection on the CPU where it ran most, on the node where it ran most; null where it did not run. */
 const busiest = resource(() => {
   if (!isWanted.value) return null;
-  const [type, query, from, until] = [fields.type.value, fields.query.value, fields.from.value, fields.until.value];
+  const type = isWait(fields.type.value) ? "cpu" : fields.type.value;
+  const [query, from, until] = [fields.query.value, fields.from.value, fields.until.value];
   return ask("the busiest CPU", { type, query, from, until }, async (aborted) => {
     // Samples of senders that tell no CPU have no lane, however many they are.
     const most = async (by: string, of: string) => {

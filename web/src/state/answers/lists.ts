@@ -4,6 +4,7 @@ import { api, type SeriesAnswer } from "../../api/index.ts";
 import { andMatcher, anyOf } from "../../logic/labels/selector.ts";
 import { listStep } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
+import { isWait } from "../../logic/text/unit.ts";
 import { lengthOf } from "../../logic/time/windows.ts";
 import { page } from "../address/page.ts";
 import { ask, range, selection } from "../question/question.ts";
@@ -30,7 +31,15 @@ export const lists: Resource<Facets> = resource(() => {
 export const kernelSeries: Resource<SeriesAnswer> = resource(() => {
   const { view, apart, type, query, by } = page.value;
   const whole = exploreSeries.data.value;
-  if (view !== "explore" || !apart || whole === null || whole.by !== by || by === "mode" || whole.series.length === 0)
+  if (
+    view !== "explore" ||
+    !apart ||
+    isWait(type) ||
+    whole === null ||
+    whole.by !== by ||
+    by === "mode" ||
+    whole.series.length === 0
+  )
     return null;
   const selector = andMatcher(
     query,

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { api } from "../../api/index.ts";
 import { page } from "../address/page.ts";
-import { ask } from "../question/question.ts";
+import { ask, lengths } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
 
 /** What somebody looks at. */
@@ -14,7 +14,15 @@ export const siblings = resource(() => {
   const wanted = wantedSiblings.value;
   if (wanted === null) return null;
   const { type, from, until } = page.value;
-  const parameters = { type, from, until, query: wanted.query, by: wanted.label, limit: MOST_SIBLINGS };
+  const parameters = {
+    type,
+    from,
+    until,
+    query: wanted.query,
+    by: wanted.label,
+    limit: MOST_SIBLINGS,
+    ...lengths.value,
+  };
   return ask("values", parameters, async (signal) => ({ wanted, answer: await api.ranking(parameters, signal) }));
 });
 

@@ -1,8 +1,9 @@
 /** Samples in the order of time, and what ran before those that have a frame. */
 import { computed, signal } from "@preact/signals";
-import { api, type TimelineAnswer } from "../../api/index.ts";
+import { api, type Parameters, type TimelineAnswer } from "../../api/index.ts";
 import { matcherOf, serverPattern } from "../../logic/flame/search.ts";
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
+import { isWait } from "../../logic/text/unit.ts";
 import type { ParsedFlamegraph } from "../../logic/tree/answer.ts";
 import { fields } from "../address/page.ts";
 import { parse } from "../question/parsing.ts";
@@ -13,7 +14,13 @@ import { type Resource, resource } from "../question/resource.ts";
 export const USUAL_MOMENTS = 20_000;
 export const MOST_MOMENTS = 100_000;
 
-const { view, query, hit, before, limit } = fields;
+const { view, type, query, hit, before, limit, waits } = fields;
+
+/** What waits stands between samples of what ran: it is no order of events by itself. */
+const ran = computed<Parameters>(() => ({
+  ...selection.value,
+  ...(isWait(type.value) ? { type: "cpu", min_value: undefined } : {}),
+}));
 
 /** Samples of several CPUs are no order of events. */
 export const hasLane = computed(() => {
@@ -36,10 +43,11 @@ export const laneQuery = computed(() => (isLaneOpened.value ? (openedLane.value?
 export const timeline: Resource<TimelineAnswer> = resource(() => {
   if (view.value !== "timeline" || !(hasLane.value || isLaneOpened.value)) return null;
   const parameters = {
-    ...selection.value,
+    ...ran.value,
     query: laneQuery.value,
     ...range.value,
     limit: limit.value || USUAL_MOMENTS,
+    ...(waits.value ? { waits: "true" } : {}),
   };
   return ask("timeline", parameters, (signal) => api.timeline(parameters, signal));
 });
@@ -52,7 +60,7 @@ export const hitCpus = resource(() => {
   const wanted = sought.value;
   if (view.value !== "timeline" || hasLane.value || isLaneOpened.value || wanted === null || "error" in wanted)
     return null;
-  const parameters = { ...selection.value, by: "cpu", match: serverPattern(hit.value), limit: SERIES_LIMIT };
+  const parameters = { ...ran.value, by: "cpu", match: serverPattern(hit.value), limit: SERIES_LIMIT };
   return ask("CPUs", parameters, (signal) => api.series(parameters, signal));
 });
 
@@ -61,7 +69,7 @@ export const beforeHits: Resource<ParsedFlamegraph> = resource(() => {
   const wanted = sought.value;
   if (view.value !== "timeline" || before.value === "" || wanted === null || "error" in wanted) return null;
   const parameters = {
-    ...selection.value,
+    ...ran.value,
     ...range.value,
     before: `${before.value}ms`,
     match: serverPattern(hit.value),

@@ -13,13 +13,20 @@ import { parseSpan } from "../../logic/time/spans.ts";
 import { parseTime } from "../../logic/time/time.ts";
 import { transformsOf } from "../../logic/transform/list.ts";
 import { splitPath } from "../../logic/tree/focus.ts";
+import { TIME_SORT_KEYS } from "../../logic/waits/threadTime.ts";
 import { FOLDS } from "../address/page.ts";
 import { CHOICES, DEFAULTS, type PageState } from "../address/url.ts";
 import { LABEL_ORDER } from "../answers/judged.ts";
 import { MOST_MOMENTS } from "../answers/timeline.ts";
 
 const TABS = ["frame", "functions", "causes", "spent", "changed", "lists"];
-const SORTS: readonly string[] = [...FUNCTION_SORT_KEYS, ...RANK_KEYS, ...DIFF_SORT_KEYS, ...FLEET_KEYS];
+const SORTS: readonly string[] = [
+  ...FUNCTION_SORT_KEYS,
+  ...RANK_KEYS,
+  ...DIFF_SORT_KEYS,
+  ...FLEET_KEYS,
+  ...TIME_SORT_KEYS,
+];
 const MILLION = 1_000_000;
 
 const isTime = (text: string) => parseTime(text, 0) !== null;
@@ -39,10 +46,13 @@ const READS: { [K in keyof PageState]?: (text: string) => boolean } = {
   markA: isMark,
   markB: isMark,
   part: (text) => (parseSpan(text)?.until ?? Number.POSITIVE_INFINITY) <= MILLION,
+  wait: (text) => /^\d+(\.\d+)?-\d*$/.test(text),
   box: (text) => /^\d+(\.\d+)?-\d+$/.test(text),
   open: (text) => /^(-|[\w.]+)$/.test(text),
   column: (text) => COLUMN_MS.some((ms) => String(ms / 1000) === text),
   before: (text) => isWhole(text, MILLION),
+  least: (text) => isWhole(text, MILLION),
+  row: (text) => text.startsWith("="),
   limit: (text) => isWhole(text, MOST_MOMENTS),
   tab: (text) => [...TABS, ...LABEL_ORDER].includes(text),
   sort: (text) => SORTS.includes(text.replace(/^-/, "")),

@@ -4,7 +4,7 @@ import { ofAllVersions } from "../../logic/compare/versions.ts";
 import { closerRange } from "../../logic/series/versionHistory.ts";
 import { LONGEST_MS } from "../../logic/time/windows.ts";
 import { fields } from "../address/page.ts";
-import { ask, ownFrames, present } from "../question/question.ts";
+import { ask, lengths, ownFrames, present } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
 import { settledPlace } from "../screen/frame.ts";
 
@@ -15,7 +15,13 @@ const LOOKS = 3;
 export const versionHistory = resource(() => {
   const place = settledPlace.value;
   if (fields.split.value !== "version" || place === null) return null;
-  const parameters = { type: fields.type.value, query: ofAllVersions(place.query), ...place.match, ...ownFrames.value };
+  const parameters = {
+    type: fields.type.value,
+    query: ofAllVersions(place.query),
+    ...place.match,
+    ...lengths.value,
+    ...ownFrames.value,
+  };
   return ask("versions of a frame", parameters, async (signal) => {
     const until = present.peek();
     let window = { from: until - LONGEST_MS, until };

@@ -4,6 +4,7 @@
  */
 import { computed } from "@preact/signals";
 import type { Parameters } from "../../api/index.ts";
+import { isWait } from "../../logic/text/unit.ts";
 import { type Window, windowOf } from "../../logic/time/windows.ts";
 import { fields, refreshes } from "../address/page.ts";
 import type { Ask } from "./resource.ts";
@@ -13,7 +14,8 @@ export const TOP_LIMIT = 2_000;
 /** The server folds frames below a millionth of the window, so that nothing is left out of a million samples. */
 export const MIN_SHARE = 0.000001;
 
-const { view, type, query, from, until, runtime_frames } = fields;
+const { view, type, query, from, until, least, runtime_frames } = fields;
+const NS_PER_MS = 1e6;
 
 /** The present, as of the last question; moves when something is asked anew, so that windows hold still in between. */
 export const present = computed(() => {
@@ -37,12 +39,18 @@ export const ownFrames = computed<Parameters>(() =>
   runtime_frames.value === "" ? {} : { runtime_frames: runtime_frames.value },
 );
 
+/** Of waits those of this length or more count, whatever is asked of them. */
+export const lengths = computed<Parameters>(() =>
+  isWait(type.value) && least.value !== "" ? { min_value: Number(least.value) * NS_PER_MS } : {},
+);
+
 /** What is selected, as the server is asked. */
 export const selection = computed<Parameters>(() => ({
   type: type.value,
   query: query.value,
   from: from.value,
   until: until.value,
+  ...lengths.value,
   ...ownFrames.value,
 }));
 

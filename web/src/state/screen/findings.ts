@@ -7,7 +7,7 @@ import { stackOf } from "../../logic/series/stack.ts";
 import { halves } from "../../logic/time/windows.ts";
 import { page, rows } from "../address/page.ts";
 import { comparing, criteria, diff, isPaired, pair } from "../answers/compare.ts";
-import { ask, grouped, ownFrames } from "../question/question.ts";
+import { ask, grouped, lengths, ownFrames } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { sent } from "./tree.ts";
 
@@ -25,7 +25,7 @@ const baseSeries: Resource<SeriesAnswer> = resource(() => {
   const { view, type, baseQuery, by } = page.value;
   if (view !== "compare" || baseQuery === "" || !isPaired.value) return null;
   const { from, until } = pair.value.chart;
-  const parameters = { type, query: baseQuery, from, until, by, limit: 1 };
+  const parameters = { type, query: baseQuery, from, until, by, limit: 1, ...lengths.value };
   return ask("series of A", parameters, (signal) => api.series(parameters, signal));
 });
 
@@ -58,6 +58,7 @@ export const control: Resource<DiffAnswer> = resource(() => {
     ...grouped(rows.value.labels),
     normalize: answer.normalize,
     min_share: ROOT_ONLY,
+    ...lengths.value,
     ...ownFrames.value,
   };
   return ask("control", parameters, (signal) => api.judged(parameters, signal));

@@ -10,7 +10,7 @@ import { isNoFunction, isRow, rowMatchers } from "../../logic/tree/rows.ts";
 import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
 import { fields, page } from "../address/page.ts";
 import { pair } from "../answers/compare.ts";
-import { ask, ownFrames, present } from "../question/question.ts";
+import { ask, lengths, ownFrames, present } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
 import { selected } from "./selection.ts";
 import { transforms, tree } from "./tree.ts";
@@ -72,7 +72,15 @@ const history = resource(() => {
   const place = settledPlace.value;
   if (asked === null || place === null) return null;
   const { match, query } = place;
-  const parameters = { type: page.value.type, query, ...chartRange.value, by: "mode", ...match, ...ownFrames.value };
+  const parameters = {
+    type: page.value.type,
+    query,
+    ...chartRange.value,
+    by: "mode",
+    ...match,
+    ...lengths.value,
+    ...ownFrames.value,
+  };
   return ask("frame", parameters, async (signal) => ({ asked, answer: await api.series(parameters, signal) }));
 });
 

@@ -33,8 +33,8 @@ import { beforeHits } from "../answers/timeline.ts";
 export const counted = computed<Unit>(() => {
   if (fields.view.value === "timeline") return unitOf(beforeHits.data.value);
   if (!comparing.value) return unitOf(flamegraph.data.value);
-  const { comparison = null } = diff.data.value ?? {};
-  return comparison === null ? SAMPLES : unitOf({ unit: "samples", ...comparison });
+  const answer = diff.data.value;
+  return answer === null ? SAMPLES : unitOf({ unit: "samples", ...answer.comparison, type: answer.type });
 });
 
 /** Of the chart. */
@@ -50,8 +50,13 @@ export const chartScale = computed<Scale | null>(() => {
   if (answer === null || stack === null) return null;
   const seconds = stack.layers.reduce((sum, { amount }) => sum + amount, 0) / 1e9;
   const samples = stack.layers.reduce((sum, layer) => sum + layer.samples, 0);
-  return scaleOf(fields.unit.value, charted.value.isTime, seconds > 0 ? samples / seconds : 0, stack.meanCapacity);
+  // What waits is no part of the CPUs.
+  const capacity = charted.value.isWait ? 0 : stack.meanCapacity;
+  return scaleOf(fields.unit.value, charted.value.isTime, seconds > 0 ? samples / seconds : 0, capacity);
 });
+
+/** What levels of the chart are in, whatever their scale. */
+export const levelUnit = computed(() => rateHead(charted.value));
 
 /** A level of the chart, with and without its unit. */
 export const level = (value: number) =>

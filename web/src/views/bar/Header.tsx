@@ -5,7 +5,7 @@ import { navigate, page, refresh } from "../../state/address/page.ts";
 import { pair } from "../../state/answers/compare.ts";
 import { present, range } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { Compare, Heatmap, InstallLine, Nodes, ShareChoices, Timeline } from "../lazyViews.tsx";
+import { Compare, Heatmap, InstallLine, Nodes, ShareChoices, Threads, Timeline } from "../lazyViews.tsx";
 import { Go } from "../ui/Go.tsx";
 import { NARROW, useMedia } from "../ui/hooks.ts";
 import { Menu } from "../ui/Menu.tsx";
@@ -20,6 +20,7 @@ export const VIEWS = [
   ["compare", "Compare", Compare],
   ["heatmap", "Heatmap", Heatmap],
   ["timeline", "Timeline", Timeline],
+  ["threads", "Threads' time", Threads],
   ["nodes", "Nodes", Nodes],
 ] as const;
 
@@ -57,7 +58,7 @@ export function Header() {
   return (
     <header class="header">
       <button type="button" class="skip button" onClick={toFrames}>
-        {view === "nodes" ? "Skip to the list" : "Skip to the frames"}
+        {view === "nodes" || view === "threads" ? "Skip to the list" : "Skip to the frames"}
       </button>
       <Go
         class="brand"

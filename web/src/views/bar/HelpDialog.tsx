@@ -120,6 +120,16 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["Esc", "show all"],
     ],
   ],
+  [
+    "Waits of a timeline",
+    [
+      ["← →", "through the waits of a thread"],
+      ["↑ ↓", "to another thread"],
+      ["Enter", "fit the wait"],
+      ["+ −", "zoom"],
+      ["Esc", "leave it"],
+    ],
+  ],
 ];
 
 export function HelpDialog({ onClose }: { onClose: () => void }) {

@@ -1,6 +1,6 @@
 /** The types of samples that there are in the range, asked for when the list is opened. */
 import { useEffect } from "preact/hooks";
-import { typeName } from "../../logic/labels/profileTypes.ts";
+import { typeHint, typeName } from "../../logic/labels/profileTypes.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { types, wantsTypes } from "../../state/answers/server.ts";
 
@@ -28,7 +28,7 @@ export function ProfileTypes({ close }: { close: () => void }) {
               }}
             >
               <b>{typeName(one)}</b>
-              <small>{one === "cpu" ? "what ran, sampled by each CPU's clock" : one}</small>
+              <small>{typeHint(one)}</small>
             </button>
           </li>
         ))}
@@ -44,7 +44,7 @@ function noteOn(found: readonly string[]): string {
   if (found.length === 0) return "No samples of any type in this range.";
   if (found.length > 1) return "All types in this range.";
   return (
-    "The only type in this range. Agents send CPU time only: what waits is not seen. " +
+    "The only type in this range. An agent with --waits on tells what waits, too. " +
     "Types of other senders appear here."
   );
 }

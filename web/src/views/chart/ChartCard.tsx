@@ -128,7 +128,7 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, tools, o
         </FoldButton>
       )}
       <div class="toolbar" hidden={isNarrow && !isOpen("chart")}>
-        <h2>{charted.value.isTime && chartScale.value === null ? "Cores" : levelTitle()}</h2>
+        <h2>{chartTitle()}</h2>
         <Choice
           label="by"
           id="by"
@@ -141,9 +141,11 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, tools, o
         <MarkersMenu />
         <span class="spring" />
         <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} isStale={isStale} />
-        <Check checked={capacity} onToggle={() => navigate({ capacity: !capacity })}>
-          Scale to capacity
-        </Check>
+        {!charted.value.isWait && (
+          <Check checked={capacity} onToggle={() => navigate({ capacity: !capacity })}>
+            Scale to capacity
+          </Check>
+        )}
       </div>
       <div class="chart-row" aria-busy={isStale}>
         <TimeChart
@@ -183,6 +185,12 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, tools, o
       </div>
     </section>
   );
+}
+
+/** With a capital where it is no unit of a scale. */
+function chartTitle(): string {
+  const title = levelTitle();
+  return charted.value.isTime && chartScale.value === null ? title.charAt(0).toUpperCase() + title.slice(1) : title;
 }
 
 function coloursOf(stack: Stack, shade: "light" | "dark"): string[] {
@@ -235,7 +243,7 @@ function ChartFigures({ stack, beside, hover, isStale }: FiguresProps) {
         </>
       )}
       <b>{level(meanTotal)}</b> {levelTitle()}
-      {meanCapacity > 0 && charted.value.isTime ? ` of ${level(meanCapacity)}` : ""}
+      {meanCapacity > 0 && charted.value.isTime && !charted.value.isWait ? ` of ${level(meanCapacity)}` : ""}
       {meanIdle !== null && meanCapacity > 0 ? `, ${percent(shareOf(meanIdle, meanCapacity))} idle` : ""}
     </span>
   );

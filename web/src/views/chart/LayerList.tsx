@@ -1,8 +1,8 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
 import { namedValue } from "../../logic/labels/valueNames.ts";
 import { type Layer, type Mode, type Stack, stepAt } from "../../logic/series/stack.ts";
-import { count, duration, percent, plural } from "../../logic/text/format.ts";
-import { amountText } from "../../logic/text/unit.ts";
+import { count, percent, plural } from "../../logic/text/format.ts";
+import { amountText, timeText } from "../../logic/text/unit.ts";
 import { namesFor } from "../../state/answers/names.ts";
 import { charted, layerFigure, level } from "../../state/screen/units.ts";
 import { ValueDots, valueHandlers } from "./ValueButtons.tsx";
@@ -29,9 +29,10 @@ export function layerText(value: string | null, otherCount: number, mode: Mode |
 }
 
 function layerAmount({ samples, amount }: Layer): string {
-  const { isTime, name } = charted.value;
+  const unit = charted.value;
+  const { isTime, name } = unit;
   if (!isTime) return amountText(amount, { isTime, name: name.replace(/ per second$/, "") });
-  return `${plural(samples, "sample")}, ${duration(amount / 1e9)} of CPU time`;
+  return `${plural(samples, "sample")}, ${timeText(amount / 1e9, unit)}`;
 }
 
 function modeText(mode: Mode | null): string {
@@ -41,7 +42,11 @@ function modeText(mode: Mode | null): string {
 export function LayerList({ stack, by, colours, hover, highlighted, otherCount }: Props) {
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
   return (
-    <ul class="layers" aria-label={`Cores by ${by}`} data-testid="layers">
+    <ul
+      class="layers"
+      aria-label={`${charted.value.isWait ? "Threads waiting" : "Cores"} by ${by}`}
+      data-testid="layers"
+    >
       {stack.layers.map((layer, i) => {
         const value = layer.value;
         const name = layerText(value, otherCount, layer.mode, by);

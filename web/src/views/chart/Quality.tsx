@@ -12,6 +12,8 @@ import {
   rateHead,
   rateShort,
   rateText,
+  timeHead,
+  timeText,
   type Unit,
 } from "../../logic/text/unit.ts";
 import type { Window } from "../../logic/time/time.ts";
@@ -41,7 +43,8 @@ export function Quality(props: Props) {
   const idle = idleText(exposure);
   const truncated = shareOf(quality.truncated_samples, samples);
   const unnamed = shareOf(quality.unnamed_samples, samples);
-  const rates = ratesOf(props.periods);
+  // A wait's value is its length: it says nothing of a rate.
+  const rates = unit.isWait ? null : ratesOf(props.periods);
   const observed = duration(exposure.observed_cpu_seconds);
   const nodes = plural(exposure.nodes, "node");
   const gaps = plural(exposure.gaps.length, "gap");
@@ -55,10 +58,10 @@ export function Quality(props: Props) {
         <Figure
           name={rateHead(unit)}
           value={rateShort(props.rate, unit)}
-          hint={cpuSeconds === null ? rateText(props.rate, unit) : `${duration(cpuSeconds)} of CPU time`}
+          hint={cpuSeconds === null ? rateText(props.rate, unit) : timeText(cpuSeconds, unit)}
         />
         {cpuSeconds !== null && (
-          <Figure name="CPU time" value={duration(cpuSeconds)} hint="Samples times what each stands for" />
+          <Figure name={timeHead(unit)} value={duration(cpuSeconds)} hint="Samples times what each stands for" />
         )}
         {rates !== null && <Figure name="rate" value={rates.brief} hint={rates.text} />}
         {idle !== "" && (

@@ -50,7 +50,8 @@ export function actOnValue(
   const sides = againstRest(query, label, value);
   if (action === "only") {
     const wanted = inMode(sides.query);
-    navigate({ query: wanted, focus: "", ...(view === "explore" ? { by: byBehind(label, wanted) } : {}) });
+    const advances = view === "explore" || view === "threads";
+    navigate({ query: wanted, focus: "", row: "", ...(advances ? { by: byBehind(label, wanted) } : {}) });
   } else compareSelectors(inMode(sides.query), inMode(sides.baseQuery));
 }
 

@@ -64,16 +64,16 @@ export function DataCard({ answer }: { answer: ParsedDiff }) {
   return (
     <div class="card data" data-testid="data" aria-busy={diff.stale.value}>
       <Caveats answer={answer} />
-      <Quality name="A" {...side(base)} />
-      <Quality name="B" {...side(comparison)} />
+      <Quality name="A" {...side(base, answer.type)} />
+      <Quality name="B" {...side(comparison, answer.type)} />
       <Control answer={answer} />
     </div>
   );
 }
 
-function side(of: DiffAnswer["base"]) {
+function side(of: DiffAnswer["base"], type: string) {
   const { samples, cores: level, cpu_seconds: cpuSeconds, periods, exposure, quality } = of;
-  const unit = unitOf({ unit: "samples", ...of });
+  const unit = unitOf({ unit: "samples", ...of, type });
   return { window: of, samples, rate: level ?? of.rate ?? 0, cpuSeconds, unit, periods, exposure, quality };
 }
 

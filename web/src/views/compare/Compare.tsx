@@ -4,6 +4,7 @@ import { otherSide, placesBefore, withLength } from "../../logic/compare/draggin
 import { type ChangePoint, changePoints, changeText, largestChange } from "../../logic/series/changePoints.ts";
 import { meanWithin } from "../../logic/series/stack.ts";
 import { levelText } from "../../logic/text/format.ts";
+import { isWait } from "../../logic/text/unit.ts";
 import { clock, rangeText } from "../../logic/time/time.ts";
 import { around, isSame, lengthOf, type Pair, pairTexts, type Window } from "../../logic/time/windows.ts";
 import { isOpen, navigate, type PageState, page } from "../../state/address/page.ts";
@@ -19,11 +20,11 @@ import {
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { present } from "../../state/question/question.ts";
 import { baseStack } from "../../state/screen/findings.ts";
-import { levelIn, levelTitle } from "../../state/screen/units.ts";
+import { levelIn, levelTitle, levelUnit } from "../../state/screen/units.ts";
 import { QueryBox } from "../bar/QueryBox.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { WindowPair } from "../chart/WindowPair.tsx";
-import { Moments } from "../lazyViews.tsx";
+import { Moments, WaitChips } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
 import { FoldButton } from "../ui/Fold.tsx";
@@ -53,6 +54,7 @@ export function Compare() {
   return (
     <>
       <CompareChart />
+      {isWait(page.value.type) && <WaitChips />}
       <Sides />
       <CompareProfile />
     </>
@@ -69,7 +71,7 @@ function CompareChart() {
       stack={compareStack}
       beside={baseStack.value}
       saidBelow={diff.error.value}
-      label="Cores over time with the two windows that are compared."
+      label={`${isWait(page.value.type) ? "Threads waiting" : "Cores"} over time with the two windows that are compared.`}
       tools={
         <>
           {page.value.baseQuery !== "" && (
@@ -90,7 +92,7 @@ function CompareChart() {
               type="button"
               class="button"
               data-testid="largest-change"
-              title={`A until the chart's largest change, ${changeText(across)}, and B from there on, equally long`}
+              title={`A until the chart's largest change, ${changeText(across, levelUnit.value)}, and B from there on, equally long`}
               onClick={() => setPair(across.pair, windows.chart)}
             >
               Align to change point
@@ -117,7 +119,7 @@ function CompareChart() {
 const HERE = "here";
 const NO_SIDE = "nothing to compare with";
 
-const pointTitle = (point: ChangePoint) => `before ${changeText(point)}`;
+const pointTitle = (point: ChangePoint) => `before ${changeText(point, levelUnit.value)}`;
 const isSamePair = (a: Pair, b: Pair) => isSame(a.base, b.base) && isSame(a.comparison, b.comparison);
 
 /** Where side A can lie: beside B, and before each change of the chart, B then behind it. */

@@ -9,6 +9,7 @@ import { changeWords, type SideNames, sideText } from "../../logic/compare/sideN
 import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, largestDelta, type Only } from "../../logic/table/diffRows.ts";
 import { duration, factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
+import { timeHead } from "../../logic/text/unit.ts";
 import { rowKey } from "../../logic/tree/frameKey.ts";
 import { tableMatcher } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow } from "../../state/screen/selection.ts";
@@ -70,8 +71,8 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
   const room = nameRoom();
   const timeColumn = (at: 0 | 1): Column<DiffTopRow, DiffSortKey> => ({
     key: at === 0 ? "beforeTime" : "afterTime",
-    title: `CPU ${"AB"[at]}`,
-    hint: `CPU time of side ${heads[at]}`,
+    title: `${counted.value.isWait ? "Waited" : "CPU"} ${"AB"[at]}`,
+    hint: `${timeHead(counted.value)} of side ${heads[at]}`,
     number: true,
     width: { beside: "66px", alone: "90px", from: LEAST_FOR_TIME },
     cell: (row) => {

@@ -7,7 +7,7 @@ import { lengthOf } from "../../logic/time/windows.ts";
 import { navigate } from "../../state/address/page.ts";
 import { exploreSeries } from "../../state/answers/explore.ts";
 import { exploreStack } from "../../state/answers/lists.ts";
-import { level, levelIn } from "../../state/screen/units.ts";
+import { level, levelIn, levelUnit } from "../../state/screen/units.ts";
 import { Menu } from "../ui/Menu.tsx";
 import { compare } from "./startCompare.ts";
 
@@ -54,7 +54,7 @@ export function ChangeButtons() {
                       take(point);
                     }}
                   >
-                    <b>{changeText(point)}</b>
+                    <b>{changeText(point, levelUnit.value)}</b>
                     <small>{takeText(point)}</small>
                   </button>
                 </li>

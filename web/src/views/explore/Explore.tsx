@@ -1,6 +1,7 @@
 /** One selection, one window: where the time went. */
 import { useEffect } from "preact/hooks";
 import { measureOf } from "../../logic/graph/measure.ts";
+import { isWait } from "../../logic/text/unit.ts";
 import { lengthOf } from "../../logic/time/windows.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { exploreSeries, flamegraph, ranking } from "../../state/answers/explore.ts";
@@ -19,7 +20,16 @@ import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
 import type { Tab } from "../graph/Pane.tsx";
-import { ChangeButtons, ChangedMost, InstallLine, Quality, RankTable, SpentBy, TopLists } from "../lazyViews.tsx";
+import {
+  ChangeButtons,
+  ChangedMost,
+  InstallLine,
+  Quality,
+  RankTable,
+  SpentBy,
+  TopLists,
+  WaitChips,
+} from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
@@ -29,6 +39,7 @@ export function Explore() {
   return (
     <>
       <ExploreChart />
+      {isWait(page.value.type) && <WaitChips />}
       <ExploreProfile />
     </>
   );
@@ -40,11 +51,11 @@ function ExploreChart() {
       series={exploreSeries}
       stack={exploreStack}
       saidBelow={flamegraph.error.value}
-      label="Cores over time. Drag to choose a window."
+      label={`${isWait(page.value.type) ? "Threads waiting" : "Cores"} over time. Drag to choose a window.`}
       onRange={(w) => navigate({ from: String(w.from), until: String(w.until), live: false }, "wheel")}
       tools={
         <>
-          {page.value.by !== "mode" && (
+          {page.value.by !== "mode" && !isWait(page.value.type) && (
             <Check
               checked={page.value.apart}
               onToggle={() => navigate({ apart: !page.value.apart })}

@@ -3,8 +3,8 @@ import { useMemo } from "preact/hooks";
 import type { SeriesAnswer, SeriesLine } from "../../api/types.ts";
 import { sparkPath } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
-import { count, duration, percent } from "../../logic/text/format.ts";
-import { rateHead, rateText } from "../../logic/text/unit.ts";
+import { count, percent } from "../../logic/text/format.ts";
+import { rateHead, rateText, timeText } from "../../logic/text/unit.ts";
 import { navigate } from "../../state/address/page.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
 import { LISTED, type Listed, lists } from "../../state/answers/lists.ts";
@@ -71,7 +71,7 @@ function FilledList({ label, answer }: { label: Listed; answer: SeriesAnswer }) 
 function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; mean: number; share: number }) {
   const name = layerName(line.value, 0, label);
   const unit = charted.value;
-  const time = line.cpu_seconds === null ? "" : `${duration(line.cpu_seconds)} of CPU time, `;
+  const time = line.cpu_seconds === null ? "" : `${timeText(line.cpu_seconds, unit)}, `;
   const path = useMemo(() => sparkPath(line.cores, WIDTH, HEIGHT), [line]);
   return (
     <li>

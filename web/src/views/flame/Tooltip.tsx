@@ -5,7 +5,7 @@ import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import type { Sliver } from "../../logic/flame/layout.ts";
 import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { count, duration, factor, levelText, percent, plural, shareOf, signed } from "../../logic/text/format.ts";
-import { amountHead, amountShort, amountText, rateHead, rateShort } from "../../logic/text/unit.ts";
+import { amountHead, amountShort, amountText, rateHead, rateShort, timeHead } from "../../logic/text/unit.ts";
 import { titleOf } from "../../logic/tree/rows.ts";
 import { changeOf, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { useBeside } from "../ui/beside.ts";
@@ -76,7 +76,7 @@ function OneSide({ tree, node, focus, measure }: Pick<TooltipProps, "tree" | "no
         <tr>
           <th />
           {unit.name !== "nanoseconds" && <th>{amountHead(unit)}</th>}
-          {unit.isTime && <th>CPU time</th>}
+          {unit.isTime && <th>{timeHead(unit)}</th>}
           <th>{rateHead(unit)}</th>
           <th>of total</th>
           {focus !== ROOT && <th>of zoomed</th>}

@@ -9,7 +9,7 @@ import { sparkPath } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
 import { count, duration, percent, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
-import { rateShort } from "../../logic/text/unit.ts";
+import { rateShort, timeHead } from "../../logic/text/unit.ts";
 import { wholeText } from "../../logic/text/whole.ts";
 import { clock } from "../../logic/time/time.ts";
 import { callersAndCallees, type CallersAndCallees as Found, type Neighbour } from "../../logic/tree/callers.ts";
@@ -161,7 +161,7 @@ function Figures({ tree, node, focus, measure }: Props) {
         <tr>
           <td />
           {unit.name !== "nanoseconds" && <th scope="col">{amountTitle()}</th>}
-          {unit.isTime && <th scope="col">CPU time</th>}
+          {unit.isTime && <th scope="col">{timeHead(unit)}</th>}
           <th scope="col">{rateTitle()}</th>
           <PartHeads tree={tree} focus={focus} />
         </tr>

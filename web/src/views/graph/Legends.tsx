@@ -3,12 +3,14 @@ import { useMemo } from "preact/hooks";
 import { diffPaint, kindSwatch, LEGEND, legendKinds } from "../../logic/colour.ts";
 import { chosenRows, rowChoices } from "../../logic/labels/rows.ts";
 import type { UnitChoice } from "../../logic/text/figure.ts";
+import { timeHead } from "../../logic/text/unit.ts";
 import { kindsOf } from "../../logic/tree/functions.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { labels } from "../../state/answers/server.ts";
 import { colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { tree } from "../../state/screen/tree.ts";
+import { counted, rateTitle } from "../../state/screen/units.ts";
 import type { ColourBy } from "../flame/paint.ts";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { FoldButton } from "../ui/Fold.tsx";
@@ -51,12 +53,15 @@ export function RowsChoice() {
   );
 }
 
-const UNIT_WORDS: readonly (readonly [UnitChoice, string, string])[] = [
-  ["cores", "cores", "CPU time for each second of the window"],
-  ["time", "CPU time", "CPU time in the window"],
-  ["samples", "samples", "Samples as they were taken"],
-  ["share", "%", "The part of all samples in the window; cores stand beside it"],
-];
+function unitWords(): readonly (readonly [UnitChoice, string, string])[] {
+  const [rate, time] = [rateTitle(), timeHead(counted.value)];
+  return [
+    ["cores", counted.value.isTime ? rate : "cores", `${time} for each second of the window`],
+    ["time", time, `${time} in the window`],
+    ["samples", "samples", "Samples as they were taken"],
+    ["share", "%", `The part of all samples in the window; ${rate} stand beside it`],
+  ];
+}
 
 /** Of one window: a comparison tells what it was judged in. */
 function UnitSegments() {
@@ -64,7 +69,7 @@ function UnitSegments() {
     <Segments
       name="Unit of numbers"
       value={page.value.unit}
-      options={UNIT_WORDS}
+      options={unitWords()}
       onChoose={(unit) => navigate({ unit })}
     />
   );

@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../../api/types.ts";
 import { RANK_KEYS, type RankKey, rankAmount, rankShare, sortRanks } from "../../logic/table/rankRows.ts";
 import { duration, percent, plural, shareOf } from "../../logic/text/format.ts";
-import { amountHead, amountText, rateText } from "../../logic/text/unit.ts";
+import { amountHead, amountText, rateText, timeHead } from "../../logic/text/unit.ts";
 import { page } from "../../state/address/page.ts";
 import { amount, besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
@@ -73,7 +73,7 @@ export function RankTable({ answer, choice }: Props) {
     {
       key: "total",
       title: figureTitle(),
-      hint: `${unit.isTime ? "CPU time" : amountHead(unit)} in this window and its share`,
+      hint: `${unit.isTime ? timeHead(unit) : amountHead(unit)} in this window and its share`,
       number: true,
       width: { beside: "140px", alone: "minmax(150px, 2fr)" },
       cell: (row) => {

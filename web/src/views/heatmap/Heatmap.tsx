@@ -11,7 +11,7 @@ import {
 } from "../../logic/heatmap/heatmap.ts";
 import { COLUMN_MS, columnMs, parseMark, type Side } from "../../logic/heatmap/marks.ts";
 import { duration } from "../../logic/text/format.ts";
-import { amountHead, amountText, type Unit, unitOf } from "../../logic/text/unit.ts";
+import { amountHead, amountText, isWait, type Unit, unitOf } from "../../logic/text/unit.ts";
 import { spanText } from "../../logic/time/spans.ts";
 import { ordered } from "../../logic/time/windows.ts";
 import { linkTo, navigate, page } from "../../state/address/page.ts";
@@ -20,7 +20,7 @@ import { heatmap, marks } from "../../state/answers/heatmap.ts";
 import { range } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { ExploreProfile } from "../explore/Explore.tsx";
-import { CompareProfile, MarkersMenu } from "../lazyViews.tsx";
+import { CompareProfile, MarkersMenu, WaitChips } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { Busy, ErrorNotice, Missing } from "../ui/Notices.tsx";
 import { HeatCanvas } from "./HeatCanvas.tsx";
@@ -53,6 +53,7 @@ export function Heatmap() {
   return (
     <>
       <HeatCard />
+      {isWait(page.value.type) && <WaitChips />}
       {comparing.value ? <CompareProfile /> : <ExploreProfile />}
     </>
   );

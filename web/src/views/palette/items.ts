@@ -1,8 +1,10 @@
 /** What the palette can do: views, values of labels, functions of the graph, actions. */
+
 import { formatSelector, quote, withMatcher } from "../../logic/labels/selector.ts";
-import { UNITS } from "../../logic/text/figure.ts";
+import { UNITS, type UnitChoice } from "../../logic/text/figure.ts";
 import type { Item } from "../../logic/text/palette.ts";
 import { plainLine } from "../../logic/text/plain.ts";
+import { isWait, rateHead, SAMPLES, timeHead } from "../../logic/text/unit.ts";
 import { isRelative } from "../../logic/time/time.ts";
 import { navigate, page, refresh } from "../../state/address/page.ts";
 import { meantBy } from "../../state/answers/selector.ts";
@@ -31,6 +33,7 @@ const VIEW_WORDS: Record<View, string> = {
   compare: "difference baseline windows",
   heatmap: "sub-second bursts",
   timeline: "samples in order, preceding",
+  threads: "waits off-cpu run queue running waiting lock idle sleeping",
   nodes: "agents machines",
 };
 
@@ -96,7 +99,7 @@ export function fixedItems(): Action[] {
       "time zone",
     ),
     ...UNITS.filter((one) => one !== unit).map((one) =>
-      act(`Numbers in ${UNIT_WORDS[one]}`, () => navigate({ unit: one }), "unit"),
+      act(`Numbers in ${unitWord(one)}`, () => navigate({ unit: one }), "unit"),
     ),
     act(
       layout === "icicle" ? "Root at the bottom" : "Root on top",
@@ -119,7 +122,10 @@ export function fixedItems(): Action[] {
   ];
 }
 
-const UNIT_WORDS = { cores: "cores", time: "CPU time", samples: "samples", share: "%" } as const;
+function unitWord(choice: UnitChoice): string {
+  const unit = { ...SAMPLES, isWait: isWait(page.peek().type) };
+  return { cores: rateHead(unit), time: timeHead(unit), samples: "samples", share: "%" }[choice];
+}
 
 /** Functions of the graph that are called like this. */
 export function functionItems(word: string): Action[] {

@@ -12,6 +12,7 @@ import { type Fact, factsOfPair, factsOfWindow, windowText } from "../../logic/p
 import { fileFrames } from "../../logic/picture/frames.ts";
 import { count, percent } from "../../logic/text/format.ts";
 import { plainLine } from "../../logic/text/plain.ts";
+import { timeWords } from "../../logic/text/unit.ts";
 import { frameName, ROOT } from "../../logic/tree/tree.ts";
 import { page } from "../../state/address/page.ts";
 import { comparing, diff, sideNames } from "../../state/answers/compare.ts";
@@ -33,14 +34,14 @@ export type FileKind = "html" | "png" | "svg";
 const NARROWEST = 480;
 const NAME_ROOM = 200;
 const CHARTS = [
-  ["timechart", "Cores over time"],
+  ["timechart", "The chart over time"],
   ["heatmap", "Heatmap"],
   ["timeline", "Samples in order"],
 ] as const;
 
 /** What samples of the graph stand for; null where the view has no graph of a window. */
 function measureNow(): WindowMeasure | null {
-  if (page.peek().view === "timeline" || page.peek().view === "nodes") return null;
+  if (["timeline", "threads", "nodes"].includes(page.peek().view)) return null;
   let measure: Measure | null = null;
   if (comparing.peek()) {
     const answer = diff.data.peek();
@@ -85,7 +86,7 @@ function answerFacts(): Fact[] {
     return answer === null ? [] : factsOfPair(answer);
   }
   const answer = flamegraph.data.peek();
-  if (answer !== null && page.peek().view !== "timeline") return factsOfWindow(answer);
+  if (answer !== null && !["timeline", "threads"].includes(page.peek().view)) return factsOfWindow(answer);
   return [
     ["Selector", plainLine(page.peek().query || "{}", NAME_ROOM)],
     ["Window", windowText(range.peek())],
@@ -154,7 +155,7 @@ export async function saveFile(kind: FileKind): Promise<void> {
 
 const NO_GRAPH = { graph: null, told: [] as Fact[] };
 
-function graphData(scene: PictureScene, { secondsPerSample }: WindowMeasure) {
+function graphData(scene: PictureScene, { secondsPerSample, unit }: WindowMeasure) {
   const { tree: shown, colourBy, pair } = scene;
   const light = new Colours(shown, "light", colourBy, pair);
   const dark = new Colours(shown, "dark", colourBy, pair);
@@ -186,6 +187,7 @@ function graphData(scene: PictureScene, { secondsPerSample }: WindowMeasure) {
       flame: scene.flame,
       dark: scene.theme === "dark",
       secondsPerSample,
+      timeWords: timeWords(unit),
     },
   };
 }

@@ -14,10 +14,12 @@ export interface FileData {
   dark: boolean;
   /** CPU seconds of a sample; 0 where samples are no time. */
   secondsPerSample: number;
+  /** What such seconds are, behind them. */
+  timeWords: string;
 }
 
 export function viewer(data: FileData): void {
-  const { frames, flame, secondsPerSample } = data;
+  const { frames, flame, secondsPerSample, timeWords } = data;
   const ROW = 19;
   const size = frames.parent.length;
   const end = new Int32Array(size).fill(size);
@@ -48,7 +50,7 @@ export function viewer(data: FileData): void {
   const nameOf = (i: number) => frames.names[frames.name[i] as number] as string;
   const textOf = (i: number) => {
     const total = frames.total[i] as number;
-    const time = secondsPerSample > 0 ? `, ${(total * secondsPerSample).toPrecision(4)} s of CPU time` : "";
+    const time = secondsPerSample > 0 ? `, ${(total * secondsPerSample).toPrecision(4)} s ${timeWords}` : "";
     const module = frames.modules[frames.module[i] as number];
     const sums =
       frames.base.length > 0

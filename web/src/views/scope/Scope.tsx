@@ -18,7 +18,9 @@ import { NARROW, useMedia } from "../ui/hooks.ts";
 import { Menu } from "../ui/Menu.tsx";
 
 export function Scope() {
-  const { query } = page.value;
+  const { query, view } = page.value;
+  // All types are parts of threads' time.
+  const hasType = view !== "threads";
   const isNarrow = useMedia(NARROW);
   const path = pathOf(query);
   const box = (
@@ -41,13 +43,13 @@ export function Scope() {
         ) : (
           box
         )}
-        {!isNarrow && <ProfileType />}
+        {!isNarrow && hasType && <ProfileType />}
         {!comparing.value && <Data />}
       </div>
       {isNarrow && isOpen("filter") && (
         <div class="scope filter">
           {box}
-          <ProfileType />
+          {hasType && <ProfileType />}
         </div>
       )}
     </>

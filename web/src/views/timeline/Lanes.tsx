@@ -160,6 +160,7 @@ export function LaneBox({ label, value }: { label: LaneLabel; value: string }) {
 
 /** The way from a thread to all of its CPU, and back. */
 export function Followed({ drawn, from, box, lane }: { drawn: Chart; from: number; box: number | null; lane: Lane }) {
+  if (drawn.boxOf.length === 0) return null;
   const { node, cpu, tid, thread } = whoIn(drawn, box ?? ROOT);
   const isThread = lane.cpu === "";
   if (isThread ? box === null && lanesOf(drawn.samples).cpus.length > 1 : box === null || box === ROOT) return null;

@@ -15,6 +15,7 @@ import {
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { count, duration, plural } from "../../logic/text/format.ts";
 import { parseSpan, spanText } from "../../logic/time/spans.ts";
+import { type Wait, type WaitLane, waitOfText, waitText } from "../../logic/waits/lanes.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { chart, isOpening } from "../../state/answers/lane.ts";
 import {
@@ -27,11 +28,13 @@ import {
 } from "../../state/answers/timeline.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { MarkerLane, MarkersMenu } from "../lazyViews.tsx";
+import { Check } from "../ui/Check.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { Before, HitBox } from "./Before.tsx";
 import { Followed, type Lane, LaneBox, Narrow, Offers } from "./Lanes.tsx";
 import { SampleTable } from "./SampleTable.tsx";
 import { TimelineCanvas } from "./TimelineCanvas.tsx";
+import { WaitLanes } from "./WaitLanes.tsx";
 
 export { startLane as start } from "../../state/answers/lane.ts";
 
@@ -67,7 +70,7 @@ function TimelineCard() {
 function TimelineBody({ lane }: { lane: Lane }) {
   const query = laneQuery.value;
   const answer = timeline.data.value;
-  const { chart: drawn, fault } = chart.value;
+  const { chart: drawn, lanes: waiting, fault } = chart.value;
   const error = timeline.error.value;
   const lanes = useMemo(() => (answer === null ? null : lanesOf(answer.samples)), [answer]);
   if (error?.code === "bad_query")
@@ -97,11 +100,22 @@ function TimelineBody({ lane }: { lane: Lane }) {
     );
   }
   if (lanes !== null && !isOneLane(lanes)) return <Narrow lanes={lanes} />;
-  return drawn === null ? null : <TimelineChart drawn={drawn} from={answer.from} until={answer.until} />;
+  return drawn === null ? null : (
+    <TimelineChart drawn={drawn} waiting={waiting} from={answer.from} until={answer.until} />
+  );
 }
 
-function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; until: number }) {
-  const { zoom, box: place } = page.value;
+interface ChartProps {
+  drawn: Chart;
+  waiting: readonly WaitLane[];
+  from: number;
+  until: number;
+}
+
+function TimelineChart({ drawn, waiting, from, until }: ChartProps) {
+  const { zoom, box: place, waits, wait } = page.value;
+  const chosen = useMemo(() => waitOfText(waiting, wait, from), [waiting, wait, from]);
+  const chooseWait = (of: Wait | undefined) => navigate({ wait: of === undefined ? "" : waitText(of, from) }, "wait");
   const wanted = sought.value;
   const look = wanted !== null && "matcher" in wanted ? wanted : null;
   const found = useMemo(() => (look === null ? null : hitsOf(drawn, look)), [drawn, look]);
@@ -119,6 +133,11 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
       <div class="legendbar">
         <span aria-busy={timeline.stale.value}>
           <b>{plural(drawn.boxOf.length, "sample")}</b>
+          {waiting.length > 0 &&
+            `, ${plural(
+              waiting.reduce((sum, one) => sum + one.waits.length, 0),
+              "wait",
+            )}`}
           {found === null ? "" : `, ${count(found.samples.length)} with what is looked for`}
         </span>
         {isLaneOpened.value && (
@@ -134,6 +153,14 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
           {momentText(from, range.until, range.until - range.from)} ({duration((range.until - range.from) / 1e9)})
         </span>
         <span class="spring" />
+        <Check
+          checked={waits}
+          onToggle={() => navigate({ waits: !waits, wait: "" })}
+          title="Between the samples: what threads waited for, and for how long"
+          id="waits-shown"
+        >
+          Waits
+        </Check>
         <MarkersMenu />
         <Followed drawn={drawn} from={from} box={box} lane={laneOf(parseSelector(laneQuery.value))} />
         <div class="segments" role="group" aria-label="Zoom">
@@ -162,6 +189,18 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
       {!drawn.complete && <Incomplete drawn={drawn} from={from} until={until} />}
       <div class="timeline-panes" aria-busy={timeline.stale.value}>
         <div class="timeline-chart">
+          {waiting.length > 0 && (
+            <WaitLanes
+              lanes={waiting}
+              from={from}
+              range={range}
+              extentNs={drawn.extentNs}
+              chosen={chosen}
+              theme={theme.value}
+              onChoose={(at) => chooseWait(at === null ? undefined : waiting[at.lane]?.waits[at.at])}
+              onRange={setRange}
+            />
+          )}
           <TimelineCanvas
             chart={drawn}
             from={from}
@@ -180,7 +219,9 @@ function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; unt
           chart={drawn}
           from={from}
           range={range}
+          waiting={waiting}
           onTake={(sample) => select(drawn.boxOf[sample] as number)}
+          onTakeWait={chooseWait}
         />
       </div>
     </>

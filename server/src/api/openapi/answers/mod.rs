@@ -9,6 +9,7 @@ mod notes;
 mod senders;
 mod tables;
 mod trees;
+mod waits;
 
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         charts::lists(),
         trees::trees(),
         charts::charts(),
+        waits::schemas(),
         tables::tables(),
         senders::senders(),
         notes::notes(),

@@ -101,6 +101,10 @@ pub(super) fn trees() -> Fields {
             text("The window's start in Unix nanoseconds, as text since it is beyond 2^53."),
         ),
         ("complete", flag("Whether `limit` cut no sample off.")),
+        (
+            "types?",
+            list("With `waits`: the types of the samples.", json!({"type": "string"})),
+        ),
         ("nodes", nodes()),
         ("samples", samples()),
     ];
@@ -147,6 +151,18 @@ fn samples() -> Value {
             (
                 "stack",
                 counts("The node at which the sample's stack ends, as an index of the columns of `nodes`."),
+            ),
+            (
+                "sample_type?",
+                counts("With `waits`: the sample's type, as an index of `types`."),
+            ),
+            (
+                "wait_class?",
+                texts("With `waits`: what was waited for; empty where that is not said."),
+            ),
+            (
+                "wait_state?",
+                texts("With `waits`: how the wait began; empty where that is not said."),
             ),
         ],
     )

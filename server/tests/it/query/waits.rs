@@ -1,0 +1,227 @@
+//! Waits: where threads' time goes, over time and one by one; samples by their value.
+
+use super::foreign::MINUTE;
+use super::*;
+use crate::wire::{Plain, plain_with};
+
+const MS: i64 = 1_000_000;
+
+/// Type, service, thread, class, state, value and the time at which it ended, in milliseconds from the window's start.
+type Told = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    i64,
+    i64,
+);
+
+const TOLD: [Told; 10] = [
+    ("cpu", "shop", "main", "", "", 50, 1_000),
+    ("cpu", "shop", "main", "", "", 50, 2_000),
+    ("cpu", "shop", "pool", "", "", 50, 3_000),
+    ("cpu", "db", "io", "", "", 50, 3_500),
+    ("off_cpu", "shop", "main", "lock", "sleeping", 180, 1_500),
+    ("off_cpu", "shop", "pool", "lock", "sleeping", 20, 2_100),
+    ("off_cpu", "shop", "main", "timer", "sleeping", 4_000, 8_000),
+    ("off_cpu", "db", "io", "io", "uninterruptible", 300, 4_100),
+    ("off_cpu", "[kernel]", "kworker", "other", "idle", 5_000, 9_000),
+    ("run_queue", "shop", "main", "", "woken", 99, 5_250),
+];
+
+async fn filled_with_waits(from: i64) -> Server {
+    let server = Server::start().await;
+    let types = ["cpu", "off_cpu", "run_queue"];
+    let of = |kind: &'static str| TOLD.iter().filter(move |(of, ..)| *of == kind);
+    let profiles = types.map(|kind| Plain {
+        node: "a",
+        sample_type: (kind, "nanoseconds"),
+        period_type: ("", ""),
+        period: 0,
+        time_ns: from,
+        length_ns: MINUTE,
+        samples: of(kind)
+            .map(|(_, service, thread, _, _, value, at)| {
+                (*service, *thread, "main;leaf", vec![value * MS], vec![from + at * MS])
+            })
+            .collect(),
+    });
+    let attributes = |profile: usize, sample: usize| {
+        let (_, _, _, class, state, ..) = *of(types[profile]).nth(sample).unwrap();
+        let each = [("wait.class", class), ("wait.state", state)];
+        each.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+    };
+    server.ingest_bytes(plain_with(&profiles, attributes), TOLD.len()).await;
+    server
+}
+
+/// Milliseconds by row and part.
+fn rows(answer: &Value) -> BTreeMap<(String, String), i64> {
+    let parts: Vec<String> = (answer["parts"].as_array().unwrap().iter())
+        .map(|part| match part["type"].as_str().unwrap() {
+            "off_cpu" => part["class"].as_str().unwrap().to_owned(),
+            kind => kind.to_owned(),
+        })
+        .collect();
+    let mut told = BTreeMap::new();
+    for row in answer["rows"].as_array().unwrap() {
+        let seconds = row["seconds"].as_array().unwrap();
+        assert_eq!(seconds.len(), parts.len());
+        for (part, seconds) in parts.iter().zip(seconds) {
+            let ms = (seconds.as_f64().unwrap() * 1e3).round() as i64;
+            if ms > 0 {
+                told.insert((row["name"].as_str().unwrap().to_owned(), part.clone()), ms);
+            }
+        }
+    }
+    told
+}
+
+fn truth(name: fn(&Told) -> &'static str, counts: impl Fn(&Told) -> bool) -> BTreeMap<(String, String), i64> {
+    let mut truth = BTreeMap::new();
+    for told in TOLD.iter().filter(|told| counts(told)) {
+        let part = if told.0 == "off_cpu" { told.3 } else { told.0 };
+        *truth.entry((name(told).to_owned(), part.to_owned())).or_insert(0) += told.5;
+    }
+    truth
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_time_has_every_part_of_every_row() {
+    let from = recent();
+    let server = filled_with_waits(from).await;
+    let (begin, end) = (ms(from), ms(from + 10 * S));
+    let window = [("from", &*begin), ("until", &*end)];
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        let asked = async |more: &[(&'static str, &'static str)]| {
+            server.json("thread_time", &[&window[..], more].concat()).await
+        };
+        let by_service = asked(&[]).await;
+        assert_eq!(rows(&by_service), truth(|told| told.1, |_| true));
+        assert_eq!(
+            (&by_service["count"], &by_service["complete"]),
+            (&json!(3), &json!(true))
+        );
+        // The kernel's thread has most time, then the shop.
+        let first = asked(&[("limit", "1")]).await;
+        assert_eq!(first["rows"].as_array().unwrap().len(), 1);
+        assert_eq!(first["rows"][0]["name"], json!("[kernel]"));
+        assert_eq!((&first["count"], &first["complete"]), (&json!(3), &json!(false)));
+        let by_thread = asked(&[("by", "thread")]).await;
+        assert_eq!(rows(&by_thread), truth(|told| told.2, |_| true));
+        let busy = asked(&[("query", "{wait.state!=\"idle\",wait.class!=\"timer\"}")]).await;
+        let is_busy = |told: &Told| told.4 != "idle" && told.3 != "timer";
+        assert_eq!(rows(&busy), truth(|told| told.1, is_busy));
+        let long = asked(&[("min_value", "100000000"), ("max_value", "4000000000")]).await;
+        assert_eq!(
+            rows(&long),
+            truth(|told| told.1, |told| (100..=4_000).contains(&told.5))
+        );
+        // Four seconds that ended at the eighth: a thread in each of four steps.
+        let steps = asked(&[("step", "1s"), ("query", "{service=\"shop\"}")]).await;
+        let timer = steps["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|part| part["class"] == json!("timer"));
+        let rates: Vec<f64> = (timer.unwrap()["rates"].as_array().unwrap().iter())
+            .map(|rate| rate.as_f64().unwrap())
+            .collect();
+        assert_eq!(rates, [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]);
+        // A chart spreads waits in the same way, and CPU time not at all.
+        let chart = async |kind: &'static str, query: &'static str| {
+            let more = [("type", kind), ("query", query), ("step", "1s"), ("by", "service")];
+            server.json("series", &[&window[..], &more].concat()).await["series"][0]["cores"].clone()
+        };
+        assert_eq!(chart("off_cpu", "{wait.class=\"timer\"}").await, json!(rates));
+        let cpu = json!([0.0, 0.05, 0.05, 0.05, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(chart("cpu", "{service=\"shop\"}").await, cpu);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_by_their_value_are_the_same_in_every_answer() {
+    let from = recent();
+    let server = filled_with_waits(from).await;
+    let (begin, end) = (ms(from), ms(from + 10 * S));
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        for (least, most) in [
+            (None, None),
+            (Some(180), None),
+            (None, Some(300)),
+            (Some(21), Some(4_000)),
+        ] {
+            let texts = [least, most].map(|one: Option<i64>| one.map(|ms| (ms * MS).to_string()));
+            let mut asked = vec![("from", &*begin), ("until", &*end), ("type", "off_cpu")];
+            for (name, text) in ["min_value", "max_value"].into_iter().zip(&texts) {
+                asked.extend(text.as_deref().map(|text| (name, text)));
+            }
+            let counts = |value: i64| least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most);
+            let chosen: Vec<i64> = (TOLD.iter())
+                .filter(|told| told.0 == "off_cpu" && counts(told.5))
+                .map(|told| told.5)
+                .collect();
+            let seconds = chosen.iter().sum::<i64>() as f64 / 1e3;
+            for path in ["flamegraph", "top"] {
+                let answer = server.json(path, &asked).await;
+                assert_eq!(answer["cpu_seconds"], json!(seconds), "{path} {least:?} {most:?}");
+            }
+            let series = server.json("series", &asked).await;
+            let lines = series["series"].as_array().unwrap().iter();
+            let total: i64 = lines.map(|line| line["total"].as_i64().unwrap()).sum();
+            assert_eq!(total, chosen.iter().sum::<i64>() * MS);
+            let timeline = server.json("timeline", &asked).await;
+            assert_eq!(timeline["samples"]["value_ns"].as_array().unwrap().len(), chosen.len());
+        }
+    }
+    let wrong = [("min_value", "5"), ("max_value", "4")];
+    let (status, code, said) = server.error("flamegraph", &wrong).await;
+    assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
+    let from = recent();
+    let server = filled_with_waits(from).await;
+    let (begin, end) = (ms(from), ms(from + 10 * S));
+    let window = [("from", &*begin), ("until", &*end), ("query", "{thread=\"main\"}")];
+    let bare = server.json("timeline", &window).await;
+    assert!(
+        bare.get("types").is_none() && bare["samples"].get("wait_class").is_none(),
+        "{bare}"
+    );
+    assert_eq!(bare["samples"]["value_ns"], json!([50 * MS, 50 * MS]));
+    let answer = server
+        .json("timeline", &[&window[..], &[("waits", "true")]].concat())
+        .await;
+    assert_eq!(answer["types"], json!(["cpu", "off_cpu", "run_queue"]));
+    let mut truth: Vec<&Told> = TOLD.iter().filter(|told| told.2 == "main").collect();
+    truth.sort_by_key(|told| told.6);
+    let samples = &answer["samples"];
+    let column = |of: &dyn Fn(&Told) -> Value| Value::Array(truth.iter().map(|told| of(told)).collect());
+    assert_eq!(samples["offset_ns"], column(&|told| json!(told.6 * MS)));
+    assert_eq!(samples["value_ns"], column(&|told| json!(told.5 * MS)));
+    assert_eq!(samples["wait_class"], column(&|told| json!(told.3)));
+    assert_eq!(samples["wait_state"], column(&|told| json!(told.4)));
+    let types = ["cpu", "off_cpu", "run_queue"];
+    let place = |told: &Told| json!(types.iter().position(|kind| *kind == told.0));
+    assert_eq!(samples["sample_type"], column(&place));
+    let first = server
+        .json(
+            "timeline",
+            &[&window[..], &[("waits", "true"), ("limit", "2")]].concat(),
+        )
+        .await;
+    assert_eq!(first["complete"], json!(false));
+    assert_eq!(first["samples"]["offset_ns"], json!([1_000 * MS, 1_500 * MS]));
+    let both = [&window[..], &[("waits", "true"), ("before", "1s"), ("match", "leaf")]].concat();
+    let (status, code, said) = server.error("timeline", &both).await;
+    assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+}

@@ -1,0 +1,189 @@
+/**
+ * Where threads wait: a program whose threads do one thing each, so that what the page says of each is known. One holds
+ * a lock and sleeps, one wants it, one sleeps for long, one runs.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { type APIRequestContext, request } from "@playwright/test";
+import { serious } from "./axe.ts";
+import { at, expect, parameter, test } from "./stack.ts";
+import { waitCovered } from "./windows.ts";
+
+/** Of threads the name is what tells them. */
+const PROGRAM = `
+import ctypes, threading, time
+name = lambda text: ctypes.CDLL(None).prctl(15, text.encode(), 0, 0, 0)
+lock = threading.Lock()
+def holds():
+    name("wk-holds")
+    while True:
+        with lock:
+            time.sleep(0.5)
+        time.sleep(0.001)
+def wants():
+    name("wk-wants")
+    while True:
+        with lock:
+            pass
+def sleeps():
+    name("wk-sleeps")
+    while True:
+        time.sleep(0.9)
+def runs():
+    name("wk-runs")
+    while True:
+        pass
+for thread in (holds, wants, sleeps, runs):
+    threading.Thread(target=thread, daemon=True).start()
+time.sleep(600)
+`;
+const RUN_MS = 12_000;
+const THREADS = '{thread=~"wk-.*"}';
+
+let program: ChildProcess | undefined;
+let window = { from: 0, until: 0 };
+let server: APIRequestContext;
+
+interface Told {
+  parts: { type: string; class: string }[];
+  rows: { name: string; seconds: number[] }[];
+  exposure: { observed_seconds: number };
+}
+
+test.describe.configure({ mode: "serial" });
+
+test.beforeAll(async ({ baseURL }) => {
+  server = await request.newContext({ baseURL: baseURL ?? "" });
+  program = spawn("python3", ["-c", PROGRAM], { stdio: "ignore" });
+  const from = Math.ceil(Date.now() / 1000) * 1000 + 1000;
+  window = { from, until: from + RUN_MS };
+  await waitCovered(server, window.until);
+  program.kill("SIGKILL");
+});
+
+test.afterAll(async () => {
+  program?.kill("SIGKILL");
+  await server.dispose();
+});
+
+/** Thread-seconds per second of each thread, by part. */
+async function levels(query = THREADS): Promise<Record<string, Record<string, number>>> {
+  const given = { from: String(window.from), until: String(window.until), by: "thread", query };
+  const answer = (await (await server.get(`/api/v1/thread_time?${new URLSearchParams(given)}`)).json()) as Told;
+  const seconds = answer.exposure.observed_seconds;
+  return Object.fromEntries(
+    answer.rows.map((row) => [
+      row.name,
+      Object.fromEntries(
+        answer.parts.map(({ type, class: of }, i) => [of === "" ? type : of, (row.seconds[i] ?? 0) / seconds]),
+      ),
+    ]),
+  );
+}
+
+test("threads' time says what each thread did, by name, by bar and over time", async ({ page }) => {
+  const told = await levels();
+  expect(Object.keys(told).sort()).toEqual(["wk-holds", "wk-runs", "wk-sleeps", "wk-wants"]);
+  // What a thread is made for is most of its time; of a few waits the sum is known to some periods.
+  const made = { "wk-holds": "timer", "wk-sleeps": "timer", "wk-wants": "lock" } as const;
+  for (const [name, part] of Object.entries(made)) {
+    expect(told[name]?.[part], `${name}: ${part}`).toBeGreaterThan(0.5);
+    expect(told[name]?.[part], `${name}: ${part}`).toBeLessThan(1.6);
+  }
+  const runs = told["wk-runs"] ?? {};
+  expect((runs.cpu ?? 0) + (runs.run_queue ?? 0)).toBeGreaterThan(0.5);
+
+  await page.goto(at(window, { view: "threads", by: "thread", query: THREADS }));
+  const rows = page.getByRole("grid", { name: /Threads' time by thread/ });
+  await expect(rows.getByRole("row")).toHaveCount(5);
+  // Who runs most comes first; the bar is text, too.
+  await expect(rows.locator("[data-row='0']")).toContainText("wk-runs");
+  const wants = rows.locator("[data-row]", { hasText: "wk-wants" });
+  await expect(wants.locator(".thread-bar")).toContainText(/Lock (0\.[5-9]\d*|1\.\d+) \(/);
+  await expect(page.getByTestId("thread-parts")).toContainText("Running");
+  await expect(page.getByRole("heading", { name: "Threads of all that is selected" })).toBeVisible();
+  expect(await serious(page)).toEqual([]);
+
+  // By keys: the course of a row, its selection, and back.
+  await rows.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { name: "Threads of thread wk-runs" })).toBeVisible();
+  await expect.poll(() => parameter(page, "row")).toBe("=wk-runs");
+  await page.getByTestId("narrow-row").click();
+  await expect.poll(() => parameter(page, "query")).toBe('{thread="wk-runs"}');
+  await expect.poll(() => parameter(page, "row")).toBe(null);
+  await page.goBack();
+  await expect.poll(() => parameter(page, "row")).toBe("=wk-runs");
+  await page.emulateMedia({ colorScheme: "dark" });
+  expect(await serious(page)).toEqual([]);
+});
+
+test("waits are left out by a click, and every number follows", async ({ page }) => {
+  await page.goto(at(window, { type: "off_cpu", query: THREADS, by: "thread" }));
+  await expect(page.getByRole("button", { name: "Profile type: Waiting", exact: true })).toBeVisible();
+  const chips = page.getByTestId("wait-chips");
+  const timer = chips.getByRole("button", { name: /^Timer / });
+  const figures = page.locator(".chart .figures");
+  await expect(figures).toContainText("threads waiting");
+  // A capacity is of CPUs.
+  await expect(page.getByText("Scale to capacity")).toHaveCount(0);
+  const level = async () => Number((await figures.textContent())?.split(" ")[0]);
+  const all = await level();
+  expect(all).toBeGreaterThan(1.5);
+  await timer.click();
+  await expect.poll(() => parameter(page, "query")).toBe('{thread=~"wk-.*",wait.class!="timer"}');
+  await expect(timer).toHaveAttribute("aria-pressed", "false");
+  await expect.poll(level).toBeLessThan(all - 0.8);
+  await timer.click();
+  await expect.poll(() => parameter(page, "query")).toBe(THREADS);
+  await chips.getByRole("button", { name: "Only Lock" }).click();
+  await expect.poll(() => parameter(page, "query")).toBe('{thread=~"wk-.*",wait.class="lock"}');
+  await expect(page.getByTestId("layers")).toContainText("wk-wants");
+  await expect(page.getByTestId("layers")).not.toContainText("wk-sleeps");
+  await page.goto(at(window, { type: "off_cpu", query: THREADS, by: "thread" }));
+  await page.getByTestId("least").selectOption("1000");
+  await expect.poll(() => parameter(page, "least")).toBe("1000");
+  // No wait of these lasts for a second, but those that are told at an interval's end.
+  await expect.poll(async () => (await page.locator(".main").textContent())?.includes("threads waiting")).toBe(true);
+  expect(await serious(page)).toEqual([]);
+});
+
+test("kernel threads without work are left out by one click", async ({ page }) => {
+  await page.goto(at(window, { type: "off_cpu" }));
+  await page.getByTestId("idle-waits").click();
+  await expect.poll(() => parameter(page, "query")).toBe('{wait.state!="idle"}');
+  await page.getByTestId("idle-waits").click();
+  await expect.poll(() => parameter(page, "query")).toBe(null);
+});
+
+test("a timeline shows waits between the samples of a thread, in words", async ({ page }) => {
+  await page.goto(at(window, { view: "timeline", query: '{thread="wk-wants"}' }));
+  const waits = page.getByTestId("waits");
+  await expect(waits).toBeVisible();
+  await waits.focus();
+  await page.keyboard.press("Home");
+  const said = page.getByTestId("selected-wait");
+  await expect(said).toHaveText(/^wk-wants \(\d+\) in \w+\(\), waited for (a lock|the CPU) ≈ /);
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(() => parameter(page, "wait")).toMatch(/^\d+(\.\d+)?-\d+$/);
+  const chosen = await said.textContent();
+  await page.reload();
+  await expect(said).toHaveText(chosen ?? "");
+  await page.getByTestId("waits").focus();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "zoom")).not.toBe(null);
+  await expect(page.getByRole("grid", { name: "Samples and waits in the order of time" })).toContainText(
+    "waited for a lock",
+  );
+  expect(await serious(page)).toEqual([]);
+  await page.getByTestId("waits-shown").click();
+  await expect(page.getByTestId("waits")).toHaveCount(0);
+  await expect.poll(() => parameter(page, "waits")).toBe("0");
+});
+
+test("without a choice CPU time is looked at", async ({ page }) => {
+  await page.goto(at(window, { query: THREADS }));
+  await expect(page.getByRole("button", { name: "Profile type: CPU time" })).toBeVisible();
+  await expect(page.getByTestId("wait-chips")).toHaveCount(0);
+  await expect(page.locator(".chart .figures")).toContainText("cores");
+});

@@ -1,0 +1,137 @@
+/** What waits are for and how they began, with their time: each can be left out by a click, or be kept alone. */
+import type { TopRow } from "../../api/types.ts";
+import { duration } from "../../logic/text/format.ts";
+import {
+  CLASS,
+  IDLE,
+  isKept,
+  keptAlone,
+  onlyOf,
+  STATE,
+  toggled,
+  type WaitLabel,
+  withoutWaits,
+} from "../../logic/waits/chips.ts";
+import { inOrder, partOf, stateWords } from "../../logic/waits/parts.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { startWaitKinds, waitKinds } from "../../state/waits/chips.ts";
+import { Choice } from "../ui/Choice.tsx";
+
+export { startWaitKinds as start };
+
+const LENGTHS = [
+  ["", "any length"],
+  ["1", "1 ms or more"],
+  ["10", "10 ms or more"],
+  ["50", "50 ms or more"],
+  ["100", "100 ms or more"],
+  ["1000", "1 s or more"],
+] as const;
+
+/** The same is done to side A where that has a selector of its own. */
+function narrow(change: (query: string) => string): void {
+  const { query, baseQuery } = page.peek();
+  navigate({ query: change(query), ...(baseQuery === "" ? {} : { baseQuery: change(baseQuery) }), focus: "", row: "" });
+}
+
+export function WaitChips() {
+  const { view, query, least } = page.value;
+  const facets = waitKinds.data.value ?? {};
+  const rowsOf = (label: WaitLabel) => (facets[label]?.top?.rows ?? []).filter(({ name }) => name !== "");
+  const [classes, states] = [rowsOf(CLASS), rowsOf(STATE)];
+  const seconds = new Map(classes.map((row) => [row.name, row]));
+  const ordered = inOrder([...seconds.keys()]).flatMap((name) => seconds.get(name) ?? []);
+  const idle = states.find(({ name }) => name === IDLE);
+  if (withoutWaits(query) === null) return null;
+  if (classes.length + states.length === 0) return null;
+  return (
+    <section class="wait-chips" aria-label="Which waits count" data-testid="wait-chips">
+      <ul>
+        {ordered.map((row) => (
+          <Chip key={row.name} label={CLASS} row={row} rows={classes} title={partOf(row.name).title}>
+            <i class="swatch" style={{ background: partOf(row.name).colour[theme.value] }} />
+          </Chip>
+        ))}
+        {view !== "threads" &&
+          states
+            .filter(({ name }) => name !== IDLE)
+            .map((row) => <Chip key={row.name} label={STATE} row={row} rows={states} title={stateWords(row.name)} />)}
+      </ul>
+      {idle !== undefined && (
+        <label class="inline" title="Kernel threads that wait for work, told apart by the kernel itself">
+          <input
+            type="checkbox"
+            checked={isKept(query, STATE, IDLE)}
+            data-testid="idle-waits"
+            onChange={() =>
+              narrow((text) =>
+                toggled(
+                  text,
+                  STATE,
+                  IDLE,
+                  states.map(({ name }) => name),
+                ),
+              )
+            }
+          />
+          kernel threads that have nothing to do <span class="dim">{timeOf(idle)}</span>
+        </label>
+      )}
+      {view !== "threads" && (
+        <Choice
+          label="Waits of"
+          title="A wait shorter than the agent's period is told by chance, as if it were one period long: exact in the sum"
+          id="least"
+          value={least}
+          options={[
+            ...LENGTHS,
+            ...(LENGTHS.some(([ms]) => ms === least) ? [] : [[least, `${least} ms or more`] as const]),
+          ]}
+          onChoose={(ms) => navigate({ least: ms, focus: "" })}
+        />
+      )}
+    </section>
+  );
+}
+
+const timeOf = ({ cpu_seconds }: TopRow) => duration(cpu_seconds ?? 0);
+
+interface ChipProps {
+  label: WaitLabel;
+  row: TopRow;
+  rows: readonly TopRow[];
+  title: string;
+  children?: preact.ComponentChildren;
+}
+
+function Chip({ label, row, rows, title, children }: ChipProps) {
+  const { query } = page.value;
+  const { name } = row;
+  const kept = isKept(query, label, name);
+  const isAlone = keptAlone(query, label) === name;
+  const known = rows.map((one) => one.name);
+  return (
+    <li class={kept ? "wait-chip" : "wait-chip left-out"}>
+      <button
+        type="button"
+        aria-pressed={kept}
+        title={kept ? `Leave out: ${title}` : `Count again: ${title}`}
+        onClick={() => narrow((text) => toggled(text, label, name, known))}
+      >
+        {children}
+        {title} <span class="dim">{timeOf(row)}</span>
+      </button>
+      <button
+        type="button"
+        class="wait-only"
+        aria-pressed={isAlone}
+        aria-label={`Only ${title}`}
+        title={isAlone ? "Count all again" : `Count ${title} alone`}
+        onClick={() => narrow((text) => onlyOf(text, label, name))}
+      >
+        only
+      </button>
+    </li>
+  );
+}
