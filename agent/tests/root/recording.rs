@@ -143,7 +143,8 @@ impl<'a> Seen<'a> {
     /// What the sample stands for.
     pub(crate) fn seconds(self) -> f64 {
         let ns = match self.sample.kind {
-            SampleKind::Cpu => self.batch.period_ns,
+            SampleKind::Cpu if self.sample.value_ns == 0 => self.batch.period_ns,
+            SampleKind::Cpu => self.sample.value_ns,
             SampleKind::OffCpu(_) | SampleKind::RunQueue(_) => self.sample.value_ns,
         };
         ns as f64 / 1e9
