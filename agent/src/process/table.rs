@@ -241,7 +241,9 @@ impl Table {
 
     /// Processes that run a program of these names now, by their ids in samples; an empty name is any.
     pub fn running(&mut self, service: &str, process: &str, now_ns: u64) -> BTreeSet<u32> {
-        let Self { processes, resolver, .. } = self;
+        let Self {
+            processes, resolver, ..
+        } = self;
         let present = processes.values_mut().filter(|process| process.exited_ns.is_none());
         let is_wanted = |entry: &mut ProcessEntry| {
             let moves = entry.moves_until(u64::MAX);

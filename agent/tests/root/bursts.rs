@@ -120,11 +120,17 @@ fn one_cpu_is_seen_at_the_rate_and_the_other_as_ever() {
     let there: Vec<Seen<'_>> = inside.iter().copied().filter(|seen| seen.sample.cpu == near).collect();
     // The CPU is never idle: each tick is a sample, of whoever ran.
     let rate = there.len() as f64 / wall;
-    println!("{rate:.1} Hz on CPU {near}; {:.3} s told of {truth:.3}", sum(&there, tgid));
+    println!(
+        "{rate:.1} Hz on CPU {near}; {:.3} s told of {truth:.3}",
+        sum(&there, tgid)
+    );
     assert!((rate / f64::from(BURST_HZ) - 1.0).abs() < 0.05, "{rate} Hz");
     assert!(there.iter().all(|seen| seen.sample.value_ns == BURST_NS));
     let told = sum(&there, tgid);
-    assert!((told - truth).abs() < chance(BURST_NS as f64 / 1e9, truth, wall), "{told} s of {truth}");
+    assert!(
+        (told - truth).abs() < chance(BURST_NS as f64 / 1e9, truth, wall),
+        "{told} s of {truth}"
+    );
     // The others as ever, at their own rate.
     let elsewhere: Vec<&Seen<'_>> = inside.iter().filter(|seen| seen.sample.cpu != near).collect();
     assert!(elsewhere.iter().all(|seen| seen.sample.value_ns == 0));
@@ -135,10 +141,16 @@ fn one_cpu_is_seen_at_the_rate_and_the_other_as_ever() {
     }
     // Before, between and behind, too.
     let wall = (all_until - all_from) as f64 / 1e9;
-    let (told, truth) = (sum(&within(&recorded, all_from, all_until), tgid), all_after - all_before);
+    let (told, truth) = (
+        sum(&within(&recorded, all_from, all_until), tgid),
+        all_after - all_before,
+    );
     println!("{told:.3} s told of {truth:.3} in {wall:.1} s with three bursts");
     let usual = 1.0 / f64::from(USUAL_HZ);
-    assert!((told - truth).abs() < chance(usual, truth, wall) + 3.0 * usual, "{told} s of {truth}");
+    assert!(
+        (told - truth).abs() < chance(usual, truth, wall) + 3.0 * usual,
+        "{told} s of {truth}"
+    );
     // It has ended when it was to end.
     let after = within(&recorded, (report.until_ms + 20) * 1_000_000, u64::MAX);
     assert!(!after.is_empty() && after.iter().all(|seen| seen.sample.value_ns == 0));
@@ -150,7 +162,10 @@ fn one_program_is_seen_at_the_rate_and_who_shares_its_cpu_as_ever() {
         return;
     }
     let cpu = kernel::online_cpus().unwrap()[0];
-    let (chosen, neighbour) = (Program::burn("burn-that-is-chosen"), Program::burn("burn-that-is-not-chosen"));
+    let (chosen, neighbour) = (
+        Program::burn("burn-that-is-chosen"),
+        Program::burn("burn-that-is-not-chosen"),
+    );
     let desk = Arc::new(BurstDesk::default());
     let recording = Recording::start(config(&desk));
     let (first, second) = (chosen.spawn(600_000, Some(cpu)), neighbour.spawn(600_000, Some(cpu)));
@@ -233,7 +248,11 @@ fn a_burst_ends_when_it_is_cancelled_and_when_the_agent_stops() {
     let between = within(&recorded, (cancelled.until_ms + 20) * 1_000_000, again);
     assert!(between.iter().any(|seen| seen.process.tgid == tgid));
     assert!(between.iter().all(|seen| seen.sample.value_ns == 0));
-    assert!(recorded.samples().any(|seen| seen.sample.ts_unix_ns > again && seen.sample.value_ns == BURST_NS));
+    assert!(
+        recorded
+            .samples()
+            .any(|seen| seen.sample.ts_unix_ns > again && seen.sample.value_ns == BURST_NS)
+    );
 }
 
 #[test]
@@ -256,7 +275,9 @@ fn a_burst_that_takes_too_much_is_lowered_and_the_usual_rate_stays() {
     let deadline = Instant::now() + Duration::from_secs(40);
     let is_lowered = || {
         let reports = desk.reports();
-        reports.iter().any(|report| report.id == "a" && report.frequency_hz < BURST_HZ)
+        reports
+            .iter()
+            .any(|report| report.id == "a" && report.frequency_hz < BURST_HZ)
     };
     while !is_lowered() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
@@ -267,5 +288,9 @@ fn a_burst_that_takes_too_much_is_lowered_and_the_usual_rate_stays() {
     let recorded = recording.stop();
     check_account(&recorded);
     let last = recorded.batches.last().unwrap();
-    assert!(last.report.limits.contains_key("burst_rate_lowered"), "{:?}", last.report);
+    assert!(
+        last.report.limits.contains_key("burst_rate_lowered"),
+        "{:?}",
+        last.report
+    );
 }

@@ -89,13 +89,17 @@ impl Bursting {
         }
         if frequency_hz > self.limit_hz {
             let limit = self.limit_hz;
-            return Err(format!("{frequency_hz} Hz is above the agent's limit of {limit} Hz (--burst-limit)"));
+            return Err(format!(
+                "{frequency_hz} Hz is above the agent's limit of {limit} Hz (--burst-limit)"
+            ));
         }
         if frequency_hz <= usual_hz {
             return Err(format!("the agent samples at {usual_hz} Hz without that: ask for more"));
         }
         if !(1..=MAX_SECONDS).contains(&seconds) {
-            return Err(format!("{seconds} s is no length of a burst: it has 1 to {MAX_SECONDS} s"));
+            return Err(format!(
+                "{seconds} s is no length of a burst: it has 1 to {MAX_SECONDS} s"
+            ));
         }
         if order.cpus.trim().is_empty() {
             return Ok(online.to_vec());

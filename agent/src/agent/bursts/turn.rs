@@ -47,7 +47,8 @@ impl Sampling {
             }
         };
         if self.bursting.rate_hz(order.frequency_hz, usual_hz) == 0 {
-            let reason = "bursts took so much CPU time that --cpu-limit leaves none: wait a minute, or ask for a lower rate";
+            let reason =
+                "bursts took so much CPU time that --cpu-limit leaves none: wait a minute, or ask for a lower rate";
             self.bursting.refuse(order, reason.to_owned());
             return Ok(());
         }
@@ -73,7 +74,11 @@ impl Sampling {
     /// Has the burst that runs told at the rate that it may have now.
     fn start_timers(&mut self) -> Result<(), AgentError> {
         let usual_hz = self.config.frequency_hz;
-        let asked_hz = self.bursting.running.as_ref().map_or(0, |running| running.order.frequency_hz);
+        let asked_hz = self
+            .bursting
+            .running
+            .as_ref()
+            .map_or(0, |running| running.order.frequency_hz);
         let rate_hz = self.bursting.rate_hz(asked_hz, usual_hz);
         let Some(running) = &mut self.bursting.running else {
             return Ok(());
@@ -154,9 +159,7 @@ impl Sampling {
             return Ok(());
         };
         running.members_ns = now + MEMBERS_NS;
-        let members = self
-            .table
-            .running(&running.order.service, &running.order.process, now);
+        let members = self.table.running(&running.order.service, &running.order.process, now);
         let left_out = self.sensor.set_burst_members(&members)?;
         self.bursting.members_left_out = self.bursting.members_left_out.max(left_out);
         Ok(())

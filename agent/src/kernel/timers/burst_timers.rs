@@ -37,12 +37,7 @@ impl BurstTimers {
     }
 
     /// Starts timers on these CPUs, in place of those that run; on none where one cannot be had.
-    pub(super) fn start(
-        &mut self,
-        cpus: &[u32],
-        mean_ns: u64,
-        program: &ProgramMut<'_>,
-    ) -> Result<(), KernelError> {
+    pub(super) fn start(&mut self, cpus: &[u32], mean_ns: u64, program: &ProgramMut<'_>) -> Result<(), KernelError> {
         self.clear();
         self.mean_ns = mean_ns;
         for cpu in cpus {

@@ -44,7 +44,11 @@ impl Bursts {
     }
 
     /// In place of one that runs, if there is one.
-    pub(in crate::kernel) fn begin(&mut self, burst: &Burst<'_>, sampler: &SamplerSkel<'_>) -> Result<u64, KernelError> {
+    pub(in crate::kernel) fn begin(
+        &mut self,
+        burst: &Burst<'_>,
+        sampler: &SamplerSkel<'_>,
+    ) -> Result<u64, KernelError> {
         self.end(sampler)?;
         self.timers.start(burst.cpus, burst.period_ns, &sampler.progs.sample)?;
         // After the timers run: until then the usual ones tell of all time.
@@ -65,7 +69,11 @@ impl Bursts {
     }
 
     /// These CPUs are looked at as ever.
-    pub(in crate::kernel) fn forget(&mut self, cpus: &BTreeSet<u32>, sampler: &SamplerSkel<'_>) -> Result<(), KernelError> {
+    pub(in crate::kernel) fn forget(
+        &mut self,
+        cpus: &BTreeSet<u32>,
+        sampler: &SamplerSkel<'_>,
+    ) -> Result<(), KernelError> {
         let over = Burst {
             cpus: &[],
             period_ns: 0,
@@ -102,10 +110,7 @@ impl Bursts {
         let bursts = &sampler.maps.bursts;
         bursts
             .update(&cpu.to_ne_bytes(), &value, MapFlags::ANY)
-            .map_err(|source| KernelError::Map {
-                what: "bursts",
-                source,
-            })
+            .map_err(|source| KernelError::Map { what: "bursts", source })
     }
 
     /// Says for how many there was no room.

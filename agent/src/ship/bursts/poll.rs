@@ -89,7 +89,11 @@ impl BurstPolls {
                     if answered.elapsed() >= LOST_AFTER {
                         desk.end_all("the server could not be reached");
                     }
-                    let longest = if desk.is_running() { Duration::from_secs(1) } else { RETRY.1 };
+                    let longest = if desk.is_running() {
+                        Duration::from_secs(1)
+                    } else {
+                        RETRY.1
+                    };
                     let pause = wait.min(longest);
                     wait = (wait * 2).min(RETRY.1);
                     pause

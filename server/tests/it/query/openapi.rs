@@ -22,7 +22,7 @@ async fn every_documented_path_takes_the_documented_methods_and_no_others() {
         }
     }
     for (path, methods) in by_path {
-        let path = path.replace("{name}", "node");
+        let path = path.replace("{name}", "node").replace("{id}", "x");
         let request = Request::builder()
             .method("TRACE")
             .uri(&*path)
