@@ -166,16 +166,17 @@ impl Sampling {
     }
 
     /// After an interval that took more CPU time than `--cpu-limit` allows, in which a burst ran: the burst has less,
-    /// and all else keeps its rate.
-    pub(in crate::agent) fn lower_burst(&mut self) -> Result<(), AgentError> {
+    /// and all else keeps its rate. False where it has no less to go to.
+    pub(in crate::agent) fn lower_burst(&mut self) -> Result<bool, AgentError> {
         if !self.bursting.lower() {
-            return Ok(());
+            return Ok(false);
         }
         tracing::warn!(
             divisor = self.bursting.divisor,
             "a burst took more CPU time than --cpu-limit allows: its rate is lowered"
         );
-        self.start_timers()
+        self.start_timers()?;
+        Ok(true)
     }
 
     /// After an interval that left room: bursts may have more again.

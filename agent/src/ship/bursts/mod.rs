@@ -8,6 +8,9 @@ mod desk;
 mod poll;
 mod wire;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use wire::check_answer;
+
 pub use desk::BurstDesk;
 pub use poll::BurstPolls;
 pub use wire::{About, BurstOrder, BurstReport, BurstState};

@@ -22,7 +22,7 @@ const LOST_AFTER: Duration = Duration::from_secs(6);
 /// After an answer that says nothing: never two questions at once.
 const LEAST_APART: Duration = Duration::from_millis(200);
 /// After a failure: the first wait, and the longest.
-const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 /// Pauses are up to this share longer or shorter: agents do not come in step.
 const JITTER: f64 = 0.25;
 /// A server that knows of no bursts, or does not let this agent ask, is asked again so seldom.

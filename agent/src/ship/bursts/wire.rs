@@ -114,6 +114,12 @@ pub(super) fn parse_answer(body: &[u8]) -> Option<Answer> {
     answer.is_bounded().then_some(answer)
 }
 
+/// Holds of whatever a server answers.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check_answer(body: &[u8]) {
+    assert!(parse_answer(body).is_none_or(|answer| answer.is_bounded()));
+}
+
 impl Answer {
     fn is_bounded(&self) -> bool {
         let orders = self.begin.iter();
