@@ -344,8 +344,8 @@ struct so_sample {
 };
 
 /*
- * A closer look at a CPU. Within its time the ticks of the CPU's burst timer are samples, each of this period, and those
- * of its usual timer are none: of the same threads, so that no time is told twice.
+ * A closer look at a CPU. Within its time the ticks of the CPU's burst timer are samples, each of this period, and
+ * those of its usual timer are none: of the same threads, so that no time is told twice.
  */
 struct so_burst {
 	u64 from_ns;		/* CLOCK_MONOTONIC */
@@ -415,8 +415,8 @@ struct so_wait_counters {
 };
 
 /*
- * Per CPU, cumulative since load. ticks are those of the usual timer; ticks + burst_taken = idle_ticks + left_to_burst +
- * taken; taken = records in the ring + lost_ring_full.
+ * Per CPU, cumulative since load. ticks are those of the usual timer; ticks + burst_taken = idle_ticks +
+ * left_to_burst + taken; taken = records in the ring + lost_ring_full.
  */
 struct so_counters {
 	u64 ticks;

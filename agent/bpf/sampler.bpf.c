@@ -63,8 +63,8 @@ APART int identify(u32 tgid)
 }
 
 /*
- * The period of the burst that tells of this thread now; 0 where none does. Both timers of a CPU ask it: a thread's time
- * is always told by one of them.
+ * The period of the burst that tells of this thread now; 0 where none does. Both timers of a CPU ask it: a thread's
+ * time is always told by one of them.
  */
 SO_INLINE u32 burst_period_ns(u32 cpu, u32 tgid, u64 now_ns)
 {

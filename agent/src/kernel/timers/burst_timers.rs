@@ -1,7 +1,7 @@
 //! The second timers of CPUs that are looked at more closely for a while.
 //!
-//! In: which CPUs, what a tick stands for. Out: a timer on each, whose period is drawn anew as those of the usual timers
-//! are. When its ticks count is not decided here: the program compares each with the burst's own time.
+//! In: which CPUs, what a tick stands for. Out: a timer on each, whose period is drawn anew as those of the usual
+//! timers are. When its ticks count is not decided here: the program compares each with the burst's own time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
