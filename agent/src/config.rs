@@ -102,8 +102,9 @@ pub struct Arguments {
     #[arg(long, env = "STAKEOUT_WAIT_PERIOD", value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub wait_period: u64,
 
-    /// Highest rate, in Hz, at which somebody may have this machine sampled for up to a minute, through the server; up to
-    /// 4999, and beyond 999 only where the processor counts events by itself. 0: nobody may, and the server is not asked.
+    /// Highest rate, in Hz, at which somebody may have this machine sampled for up to a minute, through the server; up
+    /// to 4999, and beyond 999 only where the processor counts events by itself. 0: nobody may, and the server is not
+    /// asked.
     #[arg(long, env = "STAKEOUT_BURST_LIMIT", value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(0..=4999))]
     pub burst_limit: u32,
 

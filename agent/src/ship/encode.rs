@@ -290,8 +290,8 @@ impl<'a> Tables<'a> {
     }
 
     /// The batch's profiles: that of CPU time always, since it carries the period and the interval; one more for each
-    /// period of bursts, and those of waits, where there were any. Samples of the same stack, thread, process and CPU become one with several time
-    /// stamps.
+    /// period of bursts, and those of waits, where there were any. Samples of the same stack, thread, process and CPU
+    /// become one with several time stamps.
     fn profiles(&mut self) -> Vec<otlp::Profile> {
         let period_ns = self.batch.period_ns;
         let is_cpu = |sample: &Sample| sample.kind == SampleKind::Cpu;

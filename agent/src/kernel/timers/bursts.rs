@@ -1,8 +1,8 @@
 //! A closer look at some CPUs, for a while.
 //!
 //! In: CPUs, a period, an end, and perhaps which processes. Out: a second timer on each of these CPUs, and a word to
-//! the program of the kernel side of when its ticks count. The end is the program's own: it comes on time whatever becomes
-//! of the agent, whose timers go with it.
+//! the program of the kernel side of when its ticks count. The end is the program's own: it comes on time whatever
+//! becomes of the agent, whose timers go with it.
 
 use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 
 use super::desk::BurstDesk;
-use super::wire::{About, Answer, BurstState, Question, parse_answer};
+use super::wire::{About, Answer, Question, parse_answer};
 use crate::random::Random;
 use crate::ship::config::{ShipConfig, ShipError};
 use crate::ship::send::{client, url_of};
@@ -104,24 +104,23 @@ impl BurstPolls {
         }
     }
 
-    /// Tells the server once more what became of the last burst, for an agent that stops.
+    /// Tells the server that the agent stops, and what became of the last burst.
     pub async fn tell_last(&self, desk: &BurstDesk) {
-        if desk.reports().iter().any(|report| report.state != BurstState::Running) {
-            // Where that fails, the server finds out by the agent's silence.
-            let _ = tokio::time::timeout(Duration::from_secs(1), self.question(desk, Duration::ZERO)).await;
-        }
+        // Where that fails, the server finds out by the agent's silence.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.question(desk, Duration::ZERO, true)).await;
     }
 
     async fn ask(&self, desk: &BurstDesk) -> Heard {
         let hold = if desk.is_running() { HOLD_WHILE_RUNNING } else { HOLD };
-        self.question(desk, hold).await
+        self.question(desk, hold, false).await
     }
 
-    async fn question(&self, desk: &BurstDesk, hold: Duration) -> Heard {
+    async fn question(&self, desk: &BurstDesk, hold: Duration, stops: bool) -> Heard {
         let about = (self.about)();
         let question = Question {
             about: &about,
             wait_ms: hold.as_millis() as u64,
+            stops,
             bursts: desk.reports(),
         };
         let body = match serde_json::to_vec(&question) {

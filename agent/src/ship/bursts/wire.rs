@@ -88,6 +88,8 @@ pub(super) struct Question<'a> {
     pub(super) about: &'a About,
     /// The server may hold the question for so long.
     pub(super) wait_ms: u64,
+    /// It is the last one of this run.
+    pub(super) stops: bool,
     pub(super) bursts: Vec<BurstReport>,
 }
 

@@ -16,6 +16,10 @@ pub(in crate::api) const MOST_POLLS: usize = 2_048;
 /// The same of one address, behind which there may be many agents.
 pub(in crate::api) const MOST_POLLS_OF_ADDRESS: usize = 256;
 
+/// The highest rate of any burst, and where the processor counts events by itself.
+pub(super) const MOST_HZ: u32 = 999;
+pub(super) const MOST_PMU_HZ: u32 = 4_999;
+
 /// An agent asks again within this time after its last question was to be answered.
 const PATIENCE: Duration = Duration::from_secs(25);
 
@@ -30,6 +34,14 @@ pub(super) struct Agent {
     pub(super) cpus: String,
     /// Whose token it showed.
     pub(super) token: u32,
+}
+
+impl Agent {
+    /// The highest rate that may be asked of it.
+    pub(super) fn most_hz(&self) -> u32 {
+        let most = if self.has_pmu { MOST_PMU_HZ } else { MOST_HZ };
+        self.limit_hz.min(most)
+    }
 }
 
 #[derive(Debug)]
@@ -131,6 +143,13 @@ impl Agents {
         })
     }
 
+    /// It stops, and asks no more.
+    pub(super) fn leaves(&self, instance: &str) {
+        if let Some(known) = lock_mutex(&self.inner).agents.remove(instance) {
+            known.news.notify_waiters();
+        }
+    }
+
     /// True while that is the agent's last question and the server goes on.
     pub(super) fn is_last(&self, instance: &str, question: u64) -> bool {
         let inner = lock_mutex(&self.inner);
@@ -175,8 +194,7 @@ impl Agents {
     /// The highest rate that may be asked of each of these instances.
     pub(in crate::api) fn limits(&self) -> BTreeMap<String, u32> {
         let here = self.here().into_iter();
-        here.map(|agent| (agent.instance.clone(), super::asked::most_hz(&agent)))
-            .collect()
+        here.map(|agent| (agent.instance.clone(), agent.most_hz())).collect()
     }
 
     /// There may be something for an agent.
@@ -222,6 +240,8 @@ mod tests {
         agents.asks(agent("a", "k", 9), hold / 10);
         let here: Vec<String> = agents.here().into_iter().map(|agent| agent.instance).collect();
         assert_eq!(here, ["k"], "one a node");
+        agents.leaves("k");
+        assert_eq!(agents.here().len(), 1);
         agents.stop();
         assert!(!agents.is_last("i", 2));
     }

@@ -1,7 +1,6 @@
 //! What somebody asks for: read, and held against what there is.
 
-use super::MOST_NODES;
-use super::agents::Agent;
+use super::agents::{Agent, MOST_PMU_HZ};
 use crate::api::AppState;
 use crate::api::bodies::asked::{body_of, is_json};
 use crate::api::error::{ApiError, Code};
@@ -12,12 +11,11 @@ use axum::http::Request;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
+/// Nodes that one request is for.
+pub(super) const MOST_NODES: usize = 256;
+
 /// The longest burst.
 pub(super) const MOST_BURST_SECONDS: u32 = 60;
-
-/// The highest rate of any, and where the processor counts events by itself.
-pub(super) const MOST_HZ: u32 = 999;
-pub(super) const MOST_PMU_HZ: u32 = 4_999;
 
 /// Bytes of a list of CPUs, and of a name.
 const MOST_TEXT_BYTES: usize = 1_024;
@@ -65,12 +63,6 @@ pub(super) struct Chosen {
 
 fn bad(message: impl Into<String>, hint: impl Into<String>) -> ApiError {
     ApiError::new(Code::BadParameter, message).hint(hint)
-}
-
-/// The highest rate that may be asked of an agent.
-pub(super) fn most_hz(agent: &Agent) -> u32 {
-    let most = if agent.has_pmu { MOST_PMU_HZ } else { MOST_HZ };
-    agent.limit_hz.min(most)
 }
 
 /// Reads a list such as `0,2-3`. None where it is not one.
@@ -190,7 +182,7 @@ impl Asked {
     }
 
     fn checked(&self, agent: &Agent) -> Chosen {
-        let (node, most) = (&agent.node, most_hz(agent));
+        let (node, most) = (&agent.node, agent.most_hz());
         let online = parse_cpus(&agent.cpus).unwrap_or_default();
         let wanted = parse_cpus(&self.cpus).unwrap_or_default();
         let off = wanted.iter().find(|cpu| !online.contains(cpu));

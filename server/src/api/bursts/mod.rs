@@ -34,9 +34,6 @@ pub(super) const AGENTS_PATH: &str = "/api/v1/agent/bursts";
 /// Bytes of a request that asks for a burst.
 const MAX_BODY_BYTES: usize = 32 << 10;
 
-/// Nodes that one request is for.
-pub(super) const MOST_NODES: usize = 256;
-
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route(
@@ -199,10 +196,10 @@ mod tests {
             ("MOST_BURSTS", MOST_BURSTS as u64),
             ("TAKEN_WITHIN_SECONDS", TAKEN_WITHIN_SECONDS),
             ("TOLD_WITHIN_SECONDS", TOLD_WITHIN_SECONDS),
-            ("MOST_NODES", MOST_NODES as u64),
+            ("MOST_NODES", asked::MOST_NODES as u64),
             ("MOST_BURST_SECONDS", asked::MOST_BURST_SECONDS.into()),
-            ("MOST_HZ", asked::MOST_HZ.into()),
-            ("MOST_PMU_HZ", asked::MOST_PMU_HZ.into()),
+            ("MOST_HZ", agents::MOST_HZ.into()),
+            ("MOST_PMU_HZ", agents::MOST_PMU_HZ.into()),
             ("MOST_AGENTS", MOST_AGENTS as u64),
             ("MOST_POLLS", MOST_POLLS as u64),
             ("MOST_POLLS_OF_ADDRESS", MOST_POLLS_OF_ADDRESS as u64),

@@ -45,6 +45,8 @@ struct Sent {
     #[serde(default)]
     wait_ms: u64,
     #[serde(default)]
+    stops: bool,
+    #[serde(default)]
     bursts: Vec<SentReport>,
 }
 
@@ -171,11 +173,15 @@ pub(super) async fn poll(State(state): State<AppState>, asked: Request<Body>) ->
         return Err(ApiError::new(Code::Forbidden, "this instance is another token's")
             .hint("an agent that is given another token is to be started again"));
     };
-    let (told, now_ms) = (reports(sent.bursts), super::now_ms());
+    let (told, now_ms) = (reports(sent.bursts), chrono::Utc::now().timestamp_millis());
     let bursts = state.store.bursts();
     bursts.report(&instance, told.clone(), now_ms).await?;
     let runs = asks.is_new.then(|| (node, instance.clone()));
     bursts.settle(runs, now_ms).await?;
+    if sent.stops {
+        state.burst_agents.leaves(&instance);
+        return Ok(again(0));
+    }
     let until = Instant::now() + hold;
     let address = visitor.map(|visitor| visitor.address());
     let held = state.burst_agents.hold(address);

@@ -113,8 +113,8 @@ impl Bursts {
         Ok(self.all().get(&id).cloned())
     }
 
-    /// Gives up those of which nothing was heard, and those of other runs of the agent where `instance` is the one that
-    /// runs on `node` now.
+    /// Gives up those of which nothing was heard. `runs` is a node with the run of its agent that began: what ran in
+    /// another one is lost, and what waits for one is this one's.
     pub(crate) async fn settle(&self, runs: Option<(String, String)>, now_ms: i64) -> Result<(), Refused> {
         self.change_if(move |all| settle(all, runs.as_ref(), now_ms)).await
     }
@@ -207,16 +207,22 @@ fn cancel(all: &mut All, id: &str, now_ms: i64) -> bool {
 fn settle(all: &mut All, runs: Option<&(String, String)>, now_ms: i64) -> bool {
     let mut changes = false;
     for burst in all.values_mut().filter(|burst| burst.state.is_live()) {
-        let is_replaced = runs.is_some_and(|(node, instance)| burst.node == *node && burst.instance != *instance);
+        let successor = runs.filter(|(node, instance)| burst.node == *node && burst.instance != *instance);
         let taken_until = burst.created_ms.saturating_add(seconds_ms(TAKEN_WITHIN_SECONDS));
         let told_until = burst.ends_ms.saturating_add(seconds_ms(TOLD_WITHIN_SECONDS));
         let reason = match burst.state {
-            _ if is_replaced => "its agent was started anew".to_owned(),
+            BurstState::Running if successor.is_some() => "its agent was started anew".to_owned(),
             BurstState::Waiting if now_ms > taken_until => {
                 format!("its agent did not take it within {TAKEN_WITHIN_SECONDS} s")
             }
             BurstState::Running if now_ms > told_until => "its agent did not say how it ended".to_owned(),
-            _ => continue,
+            _ => {
+                // Who asked for it had the node in mind.
+                if let Some((_, instance)) = successor {
+                    (burst.instance, changes) = (instance.clone(), true);
+                }
+                continue;
+            }
         };
         (burst.state, burst.reason, changes) = (BurstState::Lost, reason, true);
     }
@@ -309,6 +315,9 @@ mod tests {
         let mut all: All = [("x".to_owned(), burst("i", 0))].into();
         assert!(!settle(&mut all, Some(&("b".to_owned(), "k".to_owned())), 1));
         assert!(settle(&mut all, Some(&("a".to_owned(), "k".to_owned())), 1));
+        assert_eq!((&*all["x"].instance, all["x"].state), ("k", BurstState::Waiting));
+        report(&mut all, "k", &[said("x", BurstState::Running)], 2);
+        assert!(settle(&mut all, Some(&("a".to_owned(), "l".to_owned())), 3));
         assert_eq!(all["x"].reason, "its agent was started anew");
     }
 

@@ -98,6 +98,7 @@ pub(super) fn bursts() -> Fields {
         ("cpus?", text("CPUs that are online.")),
         ("has_pmu?", flag("The processor counts events by itself.")),
         ("wait_ms?", count("The answer may be held for so long, at most 30 s.")),
+        ("stops?", flag("The agent stops, and asks no more.")),
         (
             "bursts?",
             list("What became of those that it knows, at most 64.", report),
