@@ -22,6 +22,8 @@ const HZ: i64 = 999;
 const BURST_NS: i64 = 1_000_000_000 / HZ;
 /// Clocks of samples and of bursts are read apart from each other.
 const SLACK_MS: i64 = 50;
+/// In which samples are looked at: a burst is longer.
+const STEP_NS: i64 = 100_000_000;
 /// How soon an agent is to hear of it.
 const HEARD_WITHIN_MS: i64 = 2_000;
 
@@ -244,26 +246,34 @@ fn check_rates(client: &Client) -> Result<()> {
         .map(|burst| (integer(&burst["from_ms"]), integer(&burst["until_ms"])))
         .filter(|(from_ms, _)| *from_ms > 0)
         .collect();
+    // Steps, since an answer has at most 10,000 rows.
     let rows = client.sql(&format!(
-        "SELECT ts_ns / 1000000 AS at, count(*) FROM samples WHERE value = {BURST_NS} GROUP BY 1"
+        "SELECT ts_ns / {STEP_NS} AS step, count(*), min(ts_ns), max(ts_ns) FROM samples WHERE value = {BURST_NS} \
+         GROUP BY 1"
     ))?;
+    ensure!(rows.len() < 10_000, "{} steps of {STEP_NS} ns", rows.len());
     let (mut inside, mut outside) = (0, 0);
     for row in &rows {
-        let (at, count) = (row.first().map_or(0, integer), row.get(1).map_or(0, integer));
-        let is_inside = windows
-            .iter()
-            .any(|(from_ms, until_ms)| (from_ms - SLACK_MS..=until_ms + SLACK_MS).contains(&at));
-        if is_inside {
+        let [_, count, first_ns, last_ns] = [0, 1, 2, 3].map(|column| row.get(column).map_or(0, integer));
+        // Each end of a step's samples lies in a burst, of which there may be two.
+        let is_inside = |ns: i64| {
+            let at = ns / 1_000_000;
+            let mut windows = windows.iter();
+            windows.any(|(from_ms, until_ms)| (from_ms - SLACK_MS..=until_ms + SLACK_MS).contains(&at))
+        };
+        if is_inside(first_ns) && is_inside(last_ns) {
             inside += count;
         } else {
             outside += count;
         }
     }
+    let told: i64 = bursts.iter().map(|burst| integer(&burst["samples"])).sum();
     println!(
         "{inside} samples of bursts within their {} windows, {outside} outside",
         windows.len()
     );
     ensure!(inside > 0 && outside == 0, "the usual rate did not come back");
+    ensure!(inside == told, "the agents have told of {told}");
     let shown = path(
         "/api/v1/markers",
         &[("kinds", "burst"), ("from", "now-1h"), ("until", "now+1h")],
