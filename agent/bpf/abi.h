@@ -76,6 +76,8 @@ enum so_limits {
 	SO_MAX_PENDING = 256,
 	/* Control groups times CPUs whose waits for a CPU are counted; and how finely. */
 	SO_MAX_QUEUES = 8192,
+	/* Processes that one closer look is at, where it is not at all of them. */
+	SO_MAX_BURST_MEMBERS = 1024,
 	SO_QUEUE_BUCKETS = 128,
 };
 
@@ -338,7 +340,18 @@ struct so_sample {
 	u8 comm[SO_COMM_LENGTH];
 	u64 image;		/* the program that was executed: where its stack began, which is random */
 	u32 proc_tgid;		/* the process in the agent's /proc; 0 where it is not seen there */
-	u32 unused;
+	u32 period_ns;		/* what it stands for where that is a burst's period; else 0 */
+};
+
+/*
+ * A closer look at a CPU. Within its time the ticks of the CPU's burst timer are samples, each of this period, and
+ * those of its usual timer are none: of the same threads, so that no time is told twice.
+ */
+struct so_burst {
+	u64 from_ns;		/* CLOCK_MONOTONIC */
+	u64 until_ns;
+	u32 period_ns;
+	u32 of_members;		/* of the processes in burst_members alone; else of all threads */
 };
 
 /* How a wait began, beside the kernel's own bits of a task's state. */
@@ -430,11 +443,16 @@ struct so_wait_counters {
 	u64 sleepers_told;
 };
 
-/* Per CPU, cumulative since load. ticks = idle_ticks + taken; taken = records in the ring + lost_ring_full. */
+/*
+ * Per CPU, cumulative since load. ticks are those of the usual timer; ticks + burst_taken = idle_ticks +
+ * left_to_burst + taken; taken = records in the ring + lost_ring_full.
+ */
 struct so_counters {
 	u64 ticks;
 	u64 idle_ticks;
+	u64 left_to_burst;	/* of threads that the burst's timer tells of */
 	u64 taken;
+	u64 burst_taken;	/* of them, those of the burst's timer */
 	u64 lost_ring_full;
 	u64 run_ns;
 	/* Walks that were handed to user space with a copy of the stack, and those beyond the limit for that. */

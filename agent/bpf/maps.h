@@ -15,6 +15,22 @@ struct {
 	__type(value, struct so_counters);
 } counters SEC(".maps");
 
+/* By CPU; their number is set from user space before load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8);
+	__type(key, u32);
+	__type(value, struct so_burst);
+} bursts SEC(".maps");
+
+/* By process id; the values say nothing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SO_MAX_BURST_MEMBERS);
+	__type(key, u32);
+	__type(value, u32);
+} burst_members SEC(".maps");
+
 /* Longest stack of both kinds; a power of two. */
 #define SO_RECORD_FRAMES 2048
 #define SO_RECORD_WORDS (SO_RECORD_FRAMES + sizeof(struct so_walk) / sizeof(u64) + SO_MAX_STACK_BYTES / sizeof(u64))

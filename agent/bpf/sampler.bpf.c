@@ -62,6 +62,21 @@ APART int identify(u32 tgid)
 	return (flags & PF_KTHREAD ? 1 : 0) | (mm ? 2 : 0);
 }
 
+/*
+ * The period of the burst that tells of this thread now; 0 where none does. Both timers of a CPU ask it: a thread's
+ * time is always told by one of them.
+ */
+SO_INLINE u32 burst_period_ns(u32 cpu, u32 tgid, u64 now_ns)
+{
+	struct so_burst *burst = bpf_map_lookup_elem(&bursts, &cpu);
+
+	if (!burst || now_ns < burst->from_ns || now_ns >= burst->until_ns)
+		return 0;
+	if (burst->of_members && !bpf_map_lookup_elem(&burst_members, &tgid))
+		return 0;
+	return burst->period_ns;
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -72,7 +87,9 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct task_struct *task;
 	u64 pid_tgid = bpf_get_current_pid_tgid();
 	u32 zero = 0, cpu = bpf_get_smp_processor_id(), kernel_frames = 0, flags = 0;
-	u32 identity, tgid = pid_tgid >> 32;
+	u32 identity, burst_ns, tgid = pid_tgid >> 32;
+	/* The periods of bursts' timers are odd, of all others even. */
+	int is_burst = ctx->sample_period & 1;
 	u64 size;
 	long bytes;
 
@@ -80,12 +97,26 @@ int sample(struct bpf_perf_event_data *ctx)
 	record = bpf_map_lookup_elem(&scratch, &cpu);
 	if (!counter || !record)
 		return 0;
-	counter->ticks++;
 	task = (struct task_struct *)bpf_get_current_task();
-	if (cpu_is_idle(ctx, task, (u32)pid_tgid)) {
-		counter->idle_ticks++;
-		counter->run_ns += bpf_ktime_get_ns() - begin;
-		return 0;
+	burst_ns = burst_period_ns(cpu, tgid, begin);
+	if (is_burst) {
+		if (!burst_ns || cpu_is_idle(ctx, task, (u32)pid_tgid)) {
+			counter->run_ns += bpf_ktime_get_ns() - begin;
+			return 0;
+		}
+		counter->burst_taken++;
+	} else {
+		counter->ticks++;
+		if (cpu_is_idle(ctx, task, (u32)pid_tgid)) {
+			counter->idle_ticks++;
+			counter->run_ns += bpf_ktime_get_ns() - begin;
+			return 0;
+		}
+		if (burst_ns) {
+			counter->left_to_burst++;
+			counter->run_ns += bpf_ktime_get_ns() - begin;
+			return 0;
+		}
 	}
 	counter->taken++;
 
@@ -95,7 +126,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	record->header.tgid = tgid;
 	record->header.tid = (u32)pid_tgid;
 	record->header.cpu = cpu;
-	record->header.unused = 0;
+	record->header.period_ns = is_burst ? burst_ns : 0;
 	record->header.user_frames = 0;
 	record->header.walk_end = SO_WALK_NONE;
 	record->header.stack_bytes = 0;

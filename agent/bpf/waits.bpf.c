@@ -165,7 +165,7 @@ SO_INLINE void set_thread(struct so_sample *header, struct task_struct *task)
 	header->stack_bytes = 0;
 	header->image = mm ? mm->start_stack : 0;
 	header->proc_tgid = so_proc_tgid(leader, header->tgid);
-	header->unused = 0;
+	header->period_ns = 0;
 	bpf_probe_read_kernel(header->comm, sizeof(header->comm), task->comm);
 }
 

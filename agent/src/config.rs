@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::agent::AgentConfig;
-use crate::kernel::Waits;
+use crate::kernel::{self, Waits};
 use crate::process::CommandLines;
 use crate::ship::{Identity, Retry, ShipConfig, Token};
 use crate::symbolize::NamerConfig;
@@ -102,6 +102,12 @@ pub struct Arguments {
     #[arg(long, env = "STAKEOUT_WAIT_PERIOD", value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub wait_period: u64,
 
+    /// Highest rate, in Hz, at which somebody may have this machine sampled for up to a minute, through the server; up
+    /// to 4999, and beyond 999 only where the processor counts events by itself. 0: nobody may, and the server is not
+    /// asked.
+    #[arg(long, env = "STAKEOUT_BURST_LIMIT", value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(0..=4999))]
+    pub burst_limit: u32,
+
     /// What to log: a level (error, warn, info, debug, trace), or levels by module as in RUST_LOG.
     #[arg(long, env = "STAKEOUT_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
@@ -145,6 +151,7 @@ impl Arguments {
             command_lines: self.command_lines,
             waits: self.waits,
             wait_period: Duration::from_millis(self.wait_period),
+            burst_limit_hz: self.burst_limit_hz(),
             names: NamerConfig {
                 lines_limit_bytes: self.lines_limit,
                 ..NamerConfig::within(self.memory_limit)
@@ -165,6 +172,16 @@ impl Arguments {
             retry: Retry::default(),
             identity: self.identity()?,
         })
+    }
+
+    /// The highest rate of a closer look here.
+    pub fn burst_limit_hz(&self) -> u32 {
+        const WITHOUT_PMU: u32 = 999;
+        if kernel::has_pmu() {
+            self.burst_limit
+        } else {
+            self.burst_limit.min(WITHOUT_PMU)
+        }
     }
 
     fn token(&self) -> Result<Option<Token>, ConfigError> {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use stakeout_agent::agent::Agent;
+use stakeout_agent::agent::{Agent, AgentConfig};
 use stakeout_agent::config::Arguments;
-use stakeout_agent::kernel::preflight;
+use stakeout_agent::kernel::{self, preflight};
 use stakeout_agent::metadata::Resolver;
-use stakeout_agent::ship::{Shipper, Submitted};
+use stakeout_agent::ship::{About, BurstDesk, BurstPolls, ShipConfig, Shipper, Submitted};
 use stakeout_agent::sys;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -20,6 +20,9 @@ use tracing_subscriber::EnvFilter;
 /// the spool.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 const FLUSH_DEADLINE_IN_TROUBLE: Duration = Duration::from_secs(1);
+
+/// Of the list of CPUs that the server is told.
+const MAX_CPU_LIST_BYTES: usize = 1024;
 
 fn main() -> ExitCode {
     // Before any thread has a heap of its own.
@@ -61,7 +64,9 @@ fn run(arguments: &Arguments) -> Result<()> {
         // Before anything starts, so that an early signal also ends in a clean stop.
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-        let shipper = Arc::new(Shipper::start(ship)?);
+        let shipper = Arc::new(Shipper::start(ship.clone())?);
+        let desk = Arc::new(BurstDesk::default());
+        let polls = polls(arguments, &ship, shipper.instance().to_string())?;
         let sink = {
             let shipper = Arc::clone(&shipper);
             move |batch| {
@@ -70,7 +75,11 @@ fn run(arguments: &Arguments) -> Result<()> {
                 }
             }
         };
-        let mut agent = Agent::start(arguments.agent(), Resolver::default(), sink)?;
+        let config = AgentConfig {
+            bursts: polls.is_some().then(|| Arc::clone(&desk)),
+            ..arguments.agent()
+        };
+        let mut agent = Agent::start(config, Resolver::default(), sink)?;
         tracing::info!(
             server = arguments.server,
             frequency_hz = arguments.frequency,
@@ -81,11 +90,15 @@ fn run(arguments: &Arguments) -> Result<()> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             () = agent.failed() => {}
+            () = ask(polls.as_ref(), &desk) => {}
         }
         tracing::info!("stopping");
         let totals = tokio::task::spawn_blocking(move || agent.stop())
             .await
             .context("the stop did not run")?;
+        if let Some(polls) = &polls {
+            polls.tell_last(&desk).await;
+        }
         let shipper = Arc::into_inner(shipper).context("the shipper is still in use")?;
         let in_trouble = shipper.stats().trouble.is_some();
         let deadline = if in_trouble {
@@ -104,4 +117,30 @@ fn run(arguments: &Arguments) -> Result<()> {
         );
         Ok(())
     })
+}
+
+/// What asks the server whether somebody wants a closer look; none where nobody may.
+fn polls(arguments: &Arguments, ship: &ShipConfig, instance: String) -> Result<Option<BurstPolls>> {
+    let burst_limit_hz = arguments.burst_limit_hz();
+    if burst_limit_hz == 0 {
+        return Ok(None);
+    }
+    let (identity, has_pmu) = (ship.identity.clone(), kernel::has_pmu());
+    let about = move || About {
+        node: identity.node.clone(),
+        instance: instance.clone(),
+        agent_version: identity.agent_version.clone(),
+        burst_limit_hz,
+        cpus: kernel::format_cpu_list(kernel::online_cpus().unwrap_or_default(), MAX_CPU_LIST_BYTES),
+        has_pmu,
+    };
+    Ok(Some(BurstPolls::new(ship, about)?))
+}
+
+/// Never ends.
+async fn ask(polls: Option<&BurstPolls>, desk: &BurstDesk) {
+    match polls {
+        Some(polls) => polls.run(desk).await,
+        None => std::future::pending().await,
+    }
 }

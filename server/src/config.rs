@@ -40,6 +40,11 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_VIEW_TOKEN_FILE", value_name = "FILE")]
     pub view_token_file: Option<PathBuf>,
 
+    /// File with the tokens that may have a node sampled at a high rate for a while (bursts), one a line. Without it
+    /// nobody may, but on loopback those who may send
+    #[arg(long, env = "STAKEOUT_BURST_TOKEN_FILE", value_name = "FILE")]
+    pub burst_token_file: Option<PathBuf>,
+
     /// Listen beyond loopback without TLS: everyone on the way can read and change everything
     #[arg(long, env = "STAKEOUT_INSECURE_NO_TLS")]
     pub insecure_no_tls: bool,

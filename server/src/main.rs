@@ -71,6 +71,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     };
     let ingest_tokens = tokens(&config.ingest_token_file, "--ingest-token-file", &mut sources)?;
     let view_tokens = tokens(&config.view_token_file, "--view-token-file", &mut sources)?;
+    let burst_tokens = tokens(&config.burst_token_file, "--burst-token-file", &mut sources)?;
     let max_connections = raise_descriptor_limit(config.max_connections);
     // Before the store is opened: a port in use is the more frequent mistake, and costs less to find.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -112,6 +113,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         agents: Arc::new(Agents::new(config.agent_dir.clone())),
         ingest_tokens,
         view_tokens,
+        burst_tokens,
+        senders_may_burst: config.listen.ip().to_canonical().is_loopback(),
         tls: tls.is_some(),
         hosts: Hosts::new(config.listen, config.public_url.as_deref(), &config.allow_host),
         public_url: config
@@ -128,13 +131,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
         memory_limit_bytes = memory_limit,
         "listening"
     );
-    let closing = store.clone();
+    let (closing, burst_agents) = (store.clone(), state.burst_agents.clone());
     let stop = async move {
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
         };
         tracing::info!(signal = name, "stopping: committing what is pending");
+        burst_agents.stop();
         // Requests that wait for their commit get it now, and their answers while connections drain.
         tokio::spawn(async move { closing.close().await });
     };

@@ -17,7 +17,8 @@ pub(crate) struct Args {
     /// Only these tests; --list names them
     #[arg(value_name = "TEST")]
     tests: Vec<String>,
-    /// How often each fault is repeated [default: 100 kills, 20 power cuts; 30 batches an hour of three days]
+    /// How often each fault is repeated [default: 100 kills, 20 power cuts, 100 bursts; 30 batches an hour of three
+    /// days]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Only the attack on the server's doors, in its long form

@@ -1,9 +1,11 @@
 //! What an agent is told when it starts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::kernel::Waits;
 use crate::process::CommandLines;
+use crate::ship::BurstDesk;
 use crate::symbolize::NamerConfig;
 
 /// How the agent samples and gathers.
@@ -31,6 +33,10 @@ pub struct AgentConfig {
     pub waits: Waits,
     /// Time off its CPU that a sample of a thread that waits stands for, where there are not too many.
     pub wait_period: Duration,
+    /// Where closer looks are asked for; none where nobody can.
+    pub bursts: Option<Arc<BurstDesk>>,
+    /// The highest rate of one, in Hz; 0: there is none.
+    pub burst_limit_hz: u32,
     /// How names of frames are found, and what that may take.
     pub names: NamerConfig,
 }
@@ -48,6 +54,8 @@ impl Default for AgentConfig {
             command_lines: CommandLines::default(),
             waits: Waits::Off,
             wait_period: Duration::from_millis(50),
+            bursts: None,
+            burst_limit_hz: 999,
             names: NamerConfig::default(),
         }
     }

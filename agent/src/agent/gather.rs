@@ -25,7 +25,7 @@ const MAX_THREAD_NAMES: usize = 4096;
 #[derive(Debug)]
 pub(super) struct GatheredSample {
     pub(super) kind: SampleKind,
-    /// 0 of a thread that ran.
+    /// 0 of a thread that ran, unless it is of a burst.
     pub(super) value_ns: u64,
     pub(super) time_ns: u64,
     pub(super) cpu: u32,
@@ -134,6 +134,11 @@ impl Memory {
 }
 
 impl Interval {
+    /// True where it is to end before its time, so that none is lost.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.samples.len() + self.deferred.len() >= MAX_SAMPLES / 2
+    }
+
     /// False where the interval is full: the sample is lost.
     pub(super) fn add(
         &mut self,

@@ -8,9 +8,10 @@
 //! batch or counted as lost, also at a clean stop.
 //!
 //! `sampling` is the first thread's loop, `gather` an interval, `locate` the way from addresses to code locations.
-//! Stacks that wait for tables are in `deferred`, these tables in `tables`, the threads that name in `naming`, and what
-//! is done less well near a limit in `limits`.
+//! Closer looks on demand are in `bursts`. Stacks that wait for tables are in `deferred`, these tables in `tables`, the
+//! threads that name in `naming`, and what is done less well near a limit in `limits`.
 
+mod bursts;
 mod clock;
 mod config;
 mod deferred;

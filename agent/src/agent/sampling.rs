@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::bursts::Bursting;
 use super::clock::{Moment, Span};
 use super::config::AgentConfig;
 use super::gather::{Interval, Memory};
@@ -33,7 +34,7 @@ const HOTPLUG_NS: u64 = 1_000_000_000;
 /// ends.
 const LONGEST_WAIT_NS: u64 = 500_000_000;
 /// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many
-/// times as often is drained then.
+/// times as often is drained then. Also while a burst runs, whose periods are drawn as often.
 const DRAINS_WHILE_WAITING: u64 = 4;
 /// Two drains are this part of their mean distance nearer or further apart: nothing is in step with them.
 const DRAIN_JITTER: f64 = 0.4;
@@ -84,6 +85,7 @@ pub(super) struct Sampling {
     pub(super) cpu_budget: CpuBudget,
     memory_governor: MemoryGovernor,
     pub(super) waiting: Waiting,
+    pub(super) bursting: Bursting,
     /// What names and tables do without at present.
     degradation: DegradationLevel,
     /// How often more memory was used than may be, once an interval.
@@ -126,6 +128,11 @@ impl Sampling {
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
+        let bursting = Bursting::new(config.bursts.clone(), config.burst_limit_hz);
+        if let Some(desk) = &config.bursts {
+            let waker = sensor.waker();
+            desk.set_waker(move || waker.wake());
+        }
         let rate_controller = RateController::new(config.cpu_limit);
         let config_memory_limit = config.memory_limit_bytes;
         let wait_period_ns = config.wait_period.as_nanos() as u64;
@@ -153,6 +160,7 @@ impl Sampling {
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
             waiting: Waiting::new(wait_period_ns, begun.mono_ns),
+            bursting,
             degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
@@ -173,7 +181,11 @@ impl Sampling {
         let (mut next_drain, mut next_batch, mut next_hotplug) =
             (now + drain_ns, now + self.jittered_interval_ns(), now + HOTPLUG_NS);
         while !stop.load(Ordering::Acquire) {
-            let looks = [self.table.next_look_ns(), self.memory.runtimes.next_look_ns()];
+            let looks = [
+                self.table.next_look_ns(),
+                self.memory.runtimes.next_look_ns(),
+                self.bursting.until_ns(),
+            ];
             let wake = looks.into_iter().flatten().fold(next_drain, u64::min);
             let wait = wake.saturating_sub(now).min(LONGEST_WAIT_NS);
             // epoll counts in milliseconds: rounded up, so that it does not spin.
@@ -181,6 +193,7 @@ impl Sampling {
             let events = self.take_events(timeout)?;
             now = sys::monotonic_ns();
             self.table.tick(now);
+            self.turn_burst(now)?;
             self.give_up_files(now);
             if now >= next_hotplug {
                 next_hotplug = now + HOTPLUG_NS;
@@ -202,14 +215,15 @@ impl Sampling {
                 }
                 self.want_tables(now);
                 self.cpu_budget.hurry(self.is_behind(now));
-                let often = if self.nothing_waits() { 1 } else { DRAINS_WHILE_WAITING };
+                let is_calm = self.nothing_waits() && !self.bursting.is_running();
+                let often = if is_calm { 1 } else { DRAINS_WHILE_WAITING };
                 next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
             }
             self.unwinding
                 .follow(&mut self.table, &mut self.memory.runtimes, &mut self.sensor, now);
             self.walk_deferred(now);
             self.close_if_ready(now)?;
-            if now >= next_batch {
+            if now >= next_batch || self.interval.is_crowded() {
                 is_quiet = false;
                 next_batch = now + self.jittered_interval_ns();
                 // Also where the interval goes on since naming is behind.
@@ -374,7 +388,7 @@ impl Sampling {
         let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
         let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
         if !last {
-            self.keep_cpu_limit(seconds, used_seconds - self.used_seconds);
+            self.keep_cpu_limit(seconds, used_seconds - self.used_seconds)?;
             self.keep_wait_limits(seconds, &counters)?;
         }
         self.used_seconds = used_seconds;
@@ -414,6 +428,8 @@ impl Sampling {
             ("tables_without_room", unwinding.no_room),
             ("tables_evicted", unwinding.evicted),
             ("rate_lowered", self.throttled),
+            ("burst_rate_lowered", self.bursting.lowered),
+            ("burst_processes_left_out", self.bursting.members_left_out),
             ("memory_limit_reached", self.memory_limit_reached),
             ("process_events_lost", counters.events_lost),
             ("mapping_events_lost", counters.mappings_lost),
@@ -463,12 +479,20 @@ impl Sampling {
     }
 
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
-    fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) {
+    fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) -> Result<(), AgentError> {
         let divisor = self.rate_controller.after(seconds, self.cpus, used_seconds);
         // At least once a second.
         let divisor = divisor.min(self.config.frequency_hz.max(1));
+        let has_burst = self.bursting.take_has_run();
+        if divisor > self.divisor && has_burst && self.lower_burst()? {
+            self.rate_controller.take_back(self.divisor);
+            return Ok(());
+        }
+        if self.rate_controller.has_room() {
+            self.raise_burst()?;
+        }
         if divisor == self.divisor {
-            return;
+            return Ok(());
         }
         let frequency_hz = self.config.frequency_hz / divisor;
         if divisor > self.divisor {
@@ -488,6 +512,7 @@ impl Sampling {
         }
         self.divisor = divisor;
         self.sensor.set_period(self.period_ns());
+        Ok(())
     }
 
     /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added
@@ -497,6 +522,7 @@ impl Sampling {
     }
 
     fn finish(mut self) -> Result<Totals, AgentError> {
+        self.stop_burst()?;
         self.settle_ticks()?;
         self.sensor.detach_timers();
         self.sensor.detach_waits();

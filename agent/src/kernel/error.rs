@@ -49,6 +49,14 @@ pub enum KernelError {
         /// What libbpf says.
         source: libbpf_rs::Error,
     },
+    /// A map of the BPF programs cannot be written to.
+    #[error("cannot tell the kernel side of {what}: {source}")]
+    Map {
+        /// What was to be told, such as `bursts`.
+        what: &'static str,
+        /// What libbpf says.
+        source: libbpf_rs::Error,
+    },
     /// A ring buffer or a map of the BPF programs cannot be read.
     #[error("cannot read {what} from the kernel: {source}")]
     Read {

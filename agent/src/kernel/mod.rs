@@ -27,7 +27,7 @@ mod waits;
 pub use error::KernelError;
 pub use events::Event;
 pub use mappings::Waker;
-pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
+pub use perf::{format_cpu_list, has_pmu, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
 pub use sample::{
     Counters, DeferredWalk, EXACT_ADDRESS, FrameWord, LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, RawSample,
@@ -38,5 +38,5 @@ pub use tables::{
     Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, Tables, leave_out_middle, so_cpython, so_jvm,
     so_php, so_ruby, so_runtime, so_v8, so_walk,
 };
-pub use timers::Unticked;
+pub use timers::{Burst, Unticked};
 pub use waits::{Queued, Waits};

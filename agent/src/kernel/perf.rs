@@ -175,6 +175,16 @@ impl CpuList {
     }
 }
 
+/// Whether the processor counts events by itself, as most virtual machines do not.
+pub fn has_pmu() -> bool {
+    let devices = std::fs::read_dir("/sys/bus/event_source/devices");
+    let mut names = devices.into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.any(|name| {
+        let name = name.to_string_lossy();
+        matches!(&*name, "cpu" | "cpu_core" | "cpu_atom") || name.starts_with("armv8_")
+    })
+}
+
 /// CPUs that are online now.
 pub fn online_cpus() -> Result<Vec<u32>, KernelError> {
     CpuList::online()?.now()

@@ -144,9 +144,10 @@ impl Drained {
         }
     }
 
-    /// A record of the sampler.
+    /// A record of the sampler. The period of a burst stands in it.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.push_as((SampleKind::Cpu, 0), bytes);
+        let period_ns = read_record::<so_sample>(bytes).map_or(0, |header| header.period_ns);
+        self.push_as((SampleKind::Cpu, u64::from(period_ns)), bytes);
     }
 
     /// A sample whose walk has ended, or goes on over `stack` from where it stands.

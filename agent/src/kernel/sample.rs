@@ -114,7 +114,7 @@ pub struct DeferredWalk<'a> {
 pub struct RawSample<'a> {
     /// Whether the thread ran or waited.
     pub kind: SampleKind,
-    /// Nanoseconds that the sample stands for, where it is of a wait; 0 of a thread that ran: a period.
+    /// Nanoseconds that the sample stands for, where it is of a wait, or of a burst; else 0: the usual period.
     pub value_ns: u64,
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
@@ -216,15 +216,20 @@ pub struct WaitCounters {
     pub bpf_ns: u64,
 }
 
-/// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.
+/// Sums over all CPUs, cumulative since the programs were loaded. `ticks` + `burst_taken` = `idle_ticks` +
+/// `left_to_burst` + `taken`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// How often a CPU's timer ran the sampler.
+    /// How often a CPU's usual timer ran the sampler.
     pub ticks: u64,
     /// Those that found the CPU idle: not samples.
     pub idle_ticks: u64,
-    /// Those that became samples, with the ones that were lost after that.
+    /// Those that found a thread whose time a burst tells: not samples.
+    pub left_to_burst: u64,
+    /// Those that became samples, and those of bursts, with the ones that were lost after that.
     pub taken: u64,
+    /// Samples of bursts.
+    pub burst_taken: u64,
     /// Samples that found the ring buffer full.
     pub lost_ring_full: u64,
     /// Process events that found theirs full.

@@ -21,7 +21,7 @@ use super::skeletons::lifecycle::types::so_event_counters;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::{lifecycle, sampler};
 use super::tables::{Tables, charged_bytes, shared_bytes};
-use super::timers::{CpuTicks, Timers, Unticked};
+use super::timers::{Burst, Bursts, CpuTicks, Timers, Unticked};
 use super::waits::{Queued, Sleepers, WaitHooks, Waits};
 use crate::sys::{self, monotonic_ns};
 
@@ -30,6 +30,7 @@ use crate::sys::{self, monotonic_ns};
 pub struct Sensor {
     // The order of fields is the order of tear-down: first no more samples, then the readers, then the maps.
     timers: Timers,
+    bursts: Bursts,
     tracepoints: Vec<Link>,
     sample_ring: RingBuffer<'static>,
     /// None where waits are not seen.
@@ -83,6 +84,7 @@ impl Sensor {
             .set_max_entries(ring_bytes(cpus.len(), frequency_hz))
             .map_err(loading)?;
         open.maps.scratch.set_max_entries(possible_cpus).map_err(loading)?;
+        open.maps.bursts.set_max_entries(possible_cpus).map_err(loading)?;
 
         let loading = |source| KernelError::Load {
             what: "process events",
@@ -148,6 +150,7 @@ impl Sensor {
         }
         let mut sensor = Self {
             timers: Timers::new(period_ns(frequency_hz), possible_cpus),
+            bursts: Bursts::new(),
             tracepoints,
             sample_ring,
             waits,
@@ -196,6 +199,25 @@ impl Sensor {
     /// right after them: `has_woken` says that something will.
     pub fn draw_periods(&mut self, has_woken: bool) {
         self.timers.draw(monotonic_ns(), has_woken);
+        self.bursts.draw();
+    }
+
+    /// Looks at some CPUs more closely: until `until_ns` the samples that are taken there stand for `period_ns`, of all
+    /// threads, or of the processes of [`Self::set_burst_members`] alone. All others are sampled as ever. Returns when
+    /// that begins.
+    pub fn begin_burst(&mut self, burst: &Burst<'_>) -> Result<u64, KernelError> {
+        self.bursts.begin(burst, &self.sampler)
+    }
+
+    /// Ends that before its time, and stops its timers in any case.
+    pub fn end_burst(&mut self) -> Result<(), KernelError> {
+        self.bursts.end(&self.sampler)
+    }
+
+    /// Which processes a burst is at that is not at all of them, by their ids in samples. Says for how many there was
+    /// no room.
+    pub fn set_burst_members(&mut self, tgids: &BTreeSet<u32>) -> Result<u64, KernelError> {
+        self.bursts.set_members(tgids, &self.sampler)
     }
 
     /// Compares the CPUs being sampled with those online: opens timers on new ones and on those that were off for a
@@ -223,6 +245,7 @@ impl Sensor {
             }
         }
         off.extend(self.unsampled_cpus()?);
+        self.bursts.forget(&off, &self.sampler)?;
         Ok(off)
     }
 
@@ -254,6 +277,7 @@ impl Sensor {
 
     /// Stops the timers. What is in the ring can still be drained.
     pub fn detach_timers(&mut self) {
+        self.bursts.clear();
         self.timers.clear();
     }
 
@@ -376,7 +400,9 @@ impl Sensor {
             let counters: so_counters = read_record(&bytes).unwrap_or_default();
             sum.ticks += counters.ticks;
             sum.idle_ticks += counters.idle_ticks;
+            sum.left_to_burst += counters.left_to_burst;
             sum.taken += counters.taken;
+            sum.burst_taken += counters.burst_taken;
             sum.lost_ring_full += counters.lost_ring_full;
             sum.bpf_ns += counters.run_ns;
             sum.stacks_copied += counters.stacks_copied;
@@ -421,6 +447,8 @@ fn fixed_map_bytes(sampler: &sampler::SamplerSkel<'_>, lifecycle: &lifecycle::Li
         sampler.maps.rules.as_fd(),
         sampler.maps.processes.as_fd(),
         sampler.maps.cache.as_fd(),
+        sampler.maps.bursts.as_fd(),
+        sampler.maps.burst_members.as_fd(),
         lifecycle.maps.events.as_fd(),
         lifecycle.maps.event_counters.as_fd(),
         lifecycle.maps.told.as_fd(),
@@ -430,6 +458,7 @@ fn fixed_map_bytes(sampler: &sampler::SamplerSkel<'_>, lifecycle: &lifecycle::Li
 
 impl Drop for Sensor {
     fn drop(&mut self) {
+        self.bursts.clear();
         self.timers.clear();
         self.tracepoints.clear();
         self.detach_waits();

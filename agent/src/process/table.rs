@@ -1,6 +1,6 @@
 //! Processes that run or ran a moment ago, and where their code comes from.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::address_space::{CodeRange, Source, Sources};
@@ -237,6 +237,23 @@ impl Table {
             generation: 0,
             moves: 0,
         })
+    }
+
+    /// Processes that run a program of these names now, by their ids in samples; an empty name is any.
+    pub fn running(&mut self, service: &str, process: &str, now_ns: u64) -> BTreeSet<u32> {
+        let Self {
+            processes, resolver, ..
+        } = self;
+        let present = processes.values_mut().filter(|process| process.exited_ns.is_none());
+        let is_wanted = |entry: &mut ProcessEntry| {
+            let moves = entry.moves_until(u64::MAX);
+            let last = entry.programs.last_mut()?;
+            let program = last.labels.now(now_ns, moves, last.read_id, resolver);
+            let is_named = (process.is_empty() || *program.executable == *process)
+                && (service.is_empty() || *program.metadata.service == *service);
+            is_named.then_some(program.key.tgid)
+        };
+        present.filter_map(is_wanted).collect()
     }
 
     /// The program as it is known. None where it may be known better, unless that is enough.

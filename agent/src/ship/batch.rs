@@ -128,7 +128,8 @@ pub struct RunQueue {
 pub struct Sample {
     /// Whether the thread ran or waited.
     pub kind: SampleKind,
-    /// Nanoseconds that it waited; 0 of a thread that ran, whose samples stand for the batch's period.
+    /// Nanoseconds that it waited, or that a sample of a burst stands for; 0 of other threads that ran, whose samples
+    /// stand for the batch's period.
     pub value_ns: u64,
     /// What it waited for, of waits for something else than a CPU.
     pub wait_class: Option<WaitClass>,

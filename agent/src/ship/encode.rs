@@ -1,7 +1,7 @@
 //! A batch as an `ExportProfilesServiceRequest`: the agent's only knowledge of OTLP. The attributes are those of
 //! `server/docs/wire.md`. Every table's entry 0 stands for "none", as OTLP asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -294,22 +294,33 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The batch's profiles: that of CPU time always, since it carries the period and the interval; those of waits
-    /// where there were any. Samples of the same stack, thread, process and CPU become one with several time
-    /// stamps.
+    /// The batch's profiles: that of CPU time always, since it carries the period and the interval; one more for each
+    /// period of bursts, and those of waits, where there were any. Samples of the same stack, thread, process and CPU
+    /// become one with several time stamps.
     fn profiles(&mut self) -> Vec<otlp::Profile> {
-        let mut profiles = vec![self.profile("cpu", |kind| matches!(kind, SampleKind::Cpu))];
+        let period_ns = self.batch.period_ns;
+        let is_cpu = |sample: &Sample| sample.kind == SampleKind::Cpu;
+        let mut profiles = vec![self.profile("cpu", period_ns, |sample| is_cpu(sample) && sample.value_ns == 0)];
+        // The server takes the period of the first for that of the whole.
+        let samples = self.batch.samples.iter();
+        let of_bursts = samples.filter(|sample| is_cpu(sample) && sample.value_ns != 0);
+        let periods: BTreeSet<u64> = of_bursts.map(|sample| sample.value_ns).collect();
+        for period_ns in periods {
+            profiles.push(self.profile("cpu", period_ns, |sample| {
+                is_cpu(sample) && sample.value_ns == period_ns
+            }));
+        }
         let of_waits = [
-            self.profile("off_cpu", |kind| matches!(kind, SampleKind::OffCpu(_))),
-            self.profile("run_queue", |kind| matches!(kind, SampleKind::RunQueue(_))),
-            self.profile("wake_up", |kind| matches!(kind, SampleKind::WakeUp(_))),
+            self.profile("off_cpu", 0, |sample| matches!(sample.kind, SampleKind::OffCpu(_))),
+            self.profile("run_queue", 0, |sample| matches!(sample.kind, SampleKind::RunQueue(_))),
+            self.profile("wake_up", 0, |sample| matches!(sample.kind, SampleKind::WakeUp(_))),
         ];
         profiles.extend(of_waits.into_iter().filter(|profile| !profile.samples.is_empty()));
         profiles
     }
 
     /// Samples of a thread that ran are counted, by the period; those of waits have their own nanoseconds.
-    fn profile(&mut self, name: &'static str, is_of: impl Fn(SampleKind) -> bool) -> otlp::Profile {
+    fn profile(&mut self, name: &'static str, period_ns: u64, is_of: impl Fn(&Sample) -> bool) -> otlp::Profile {
         let batch = self.batch;
         let is_of_waits = name != "cpu";
         let time = otlp::ValueType {
@@ -321,7 +332,7 @@ impl<'a> Tables<'a> {
             unit_strindex: self.string("count"),
         };
 
-        let mut order: Vec<&Sample> = batch.samples.iter().filter(|sample| is_of(sample.kind)).collect();
+        let mut order: Vec<&Sample> = batch.samples.iter().filter(|sample| is_of(sample)).collect();
         order.sort_unstable_by(|a, b| {
             same_sample(a)
                 .cmp(&same_sample(b))
@@ -372,11 +383,7 @@ impl<'a> Tables<'a> {
             time_unix_nano: batch.from_unix_ns,
             duration_nano: batch.until_unix_ns.saturating_sub(batch.from_unix_ns),
             period_type: (!is_of_waits).then_some(time),
-            period: if is_of_waits {
-                0
-            } else {
-                i64::try_from(batch.period_ns).unwrap_or(i64::MAX)
-            },
+            period: i64::try_from(period_ns).unwrap_or(i64::MAX),
             ..otlp::Profile::default()
         }
     }

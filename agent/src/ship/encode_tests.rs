@@ -485,3 +485,33 @@ fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
     ]);
     assert_eq!(rows, expected);
 }
+
+#[test]
+fn samples_of_bursts_have_a_profile_for_each_period_behind_the_usual_one() {
+    let mut batch = batch();
+    let count = batch.samples.len();
+    let of_burst = |ts_unix_ns, value_ns| Sample {
+        ts_unix_ns,
+        value_ns,
+        ..batch.samples[0].clone()
+    };
+    let bursts = [of_burst(1_200, 7), of_burst(1_201, 3), of_burst(1_202, 7)];
+    batch.samples.extend(bursts);
+    let bytes = request(&identity(), Uuid::from_u128(1), 4, &batch, &BTreeMap::new());
+    let mut request = ExportProfilesServiceRequest::decode(&*bytes).unwrap();
+    let table = request.dictionary.unwrap().string_table;
+    let profiles = request.resource_profiles.remove(0).scope_profiles.remove(0).profiles;
+    let text = |index: i32| table[index as usize].as_str();
+    let told: Vec<(i64, &str, usize)> = profiles
+        .iter()
+        .map(|profile| {
+            let period_type = profile.period_type.as_ref().unwrap();
+            let times = profile.samples.iter().map(|sample| sample.timestamps_unix_nano.len());
+            assert!(profile.samples.iter().all(|sample| sample.values.is_empty()));
+            (profile.period, text(period_type.type_strindex), times.sum())
+        })
+        .collect();
+    // The server takes the first one's period for that of the account.
+    let usual = batch.period_ns as i64;
+    assert_eq!(told, [(usual, "cpu", count), (3, "cpu", 1), (7, "cpu", 2)]);
+}

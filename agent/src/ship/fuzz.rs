@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{encode, send, spool};
+use super::{bursts, encode, send, spool};
 use crate::fuzz::Input;
 
 /// What a spool file is refused for is never sent; what is written is read.
@@ -31,4 +31,5 @@ pub(crate) fn answer(bytes: &[u8]) {
         (kind & 2 != 0).then_some(7),
         input.0,
     );
+    bursts::check_answer(input.0);
 }

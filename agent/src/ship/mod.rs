@@ -6,6 +6,7 @@
 //! one that is.
 
 mod batch;
+mod bursts;
 mod config;
 mod encode;
 #[cfg(any(test, fuzzing))]
@@ -20,6 +21,7 @@ mod spool;
 mod worker;
 
 pub use batch::{Batch, Process, Report, RunQueue, RunQueues, Sample, Woken};
+pub use bursts::{About, BurstDesk, BurstOrder, BurstPolls, BurstReport, BurstState};
 pub use config::{Identity, Retry, ShipConfig, ShipError, Token};
 pub use losses::{CAUSE_QUEUE_FULL, CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL};
 pub use shared::ShipStats;

@@ -45,37 +45,11 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(config: &ShipConfig) -> Result<Self, ShipError> {
-        let url = profiles_url(&config.server)?;
+        let url = url_of(&config.server, PATH)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
-        if let Some(Token(token)) = &config.token {
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| ShipError::Token("it holds characters that an HTTP header cannot carry".into()))?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
-        let mut client = Client::builder()
-            .user_agent(format!("stakeout-agent/{}", config.identity.agent_version))
-            .default_headers(headers)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(config.request_timeout)
-            // A redirected POST arrives as GET: better to say that the URL is wrong.
-            .redirect(redirect::Policy::none());
-        if url.scheme() == "http" {
-            // Reading the system's certificates takes time and memory.
-            client = client.tls_built_in_root_certs(false);
-        }
-        for certificate in config
-            .ca_file
-            .as_deref()
-            .map(certificates)
-            .transpose()?
-            .unwrap_or_default()
-        {
-            client = client.add_root_certificate(certificate);
-        }
-        let client = client.build().map_err(|error| ShipError::Tls(root_cause(&error)))?;
+        let client = client(config, &url, headers)?;
         Ok(Self { client, url })
     }
 
@@ -144,6 +118,37 @@ impl Sender {
             },
         )
     }
+}
+
+/// Asks the server with these headers and the token.
+pub(super) fn client(config: &ShipConfig, url: &Url, mut headers: HeaderMap) -> Result<Client, ShipError> {
+    if let Some(Token(token)) = &config.token {
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| ShipError::Token("it holds characters that an HTTP header cannot carry".into()))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    let mut client = Client::builder()
+        .user_agent(format!("stakeout-agent/{}", config.identity.agent_version))
+        .default_headers(headers)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(config.request_timeout)
+        // A redirected POST arrives as GET: better to say that the URL is wrong.
+        .redirect(redirect::Policy::none());
+    if url.scheme() == "http" {
+        // Reading the system's certificates takes time and memory.
+        client = client.tls_built_in_root_certs(false);
+    }
+    for certificate in config
+        .ca_file
+        .as_deref()
+        .map(certificates)
+        .transpose()?
+        .unwrap_or_default()
+    {
+        client = client.add_root_certificate(certificate);
+    }
+    client.build().map_err(|error| ShipError::Tls(root_cause(&error)))
 }
 
 /// What is looked at of an answer.
@@ -250,7 +255,8 @@ fn root_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-fn profiles_url(server: &str) -> Result<Url, ShipError> {
+/// An address of the server, below the base URL.
+pub(super) fn url_of(server: &str, path: &str) -> Result<Url, ShipError> {
     let wrong = |reason: &str| ShipError::Url {
         url: server.into(),
         reason: reason.into(),
@@ -265,7 +271,7 @@ fn profiles_url(server: &str) -> Result<Url, ShipError> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("it holds a query or fragment"));
     }
-    let path = format!("{}{PATH}", url.path().trim_end_matches('/'));
+    let path = format!("{}{path}", url.path().trim_end_matches('/'));
     url.set_path(&path);
     Ok(url)
 }
@@ -294,7 +300,7 @@ fn judge(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) -> Opti
         protobuf,
         body,
     };
-    Some(verdict(&profiles_url("http://server:7373").ok()?, reply))
+    Some(verdict(&url_of("http://server:7373", PATH).ok()?, reply))
 }
 
 /// Holds of every answer: only an OTLP one acknowledges, and what goes to the log is short and has no control
@@ -341,11 +347,11 @@ mod tests {
     #[test]
     fn urls_are_completed_or_refused() {
         assert_eq!(
-            profiles_url("http://a:7373").unwrap().as_str(),
+            url_of("http://a:7373", PATH).unwrap().as_str(),
             "http://a:7373/v1development/profiles"
         );
         assert_eq!(
-            profiles_url("https://a/x/").unwrap().as_str(),
+            url_of("https://a/x/", PATH).unwrap().as_str(),
             "https://a/x/v1development/profiles"
         );
         for bad in [
@@ -357,7 +363,7 @@ mod tests {
             "http://a?x=1",
             "http://a#f",
         ] {
-            assert!(profiles_url(bad).is_err(), "{bad}");
+            assert!(url_of(bad, PATH).is_err(), "{bad}");
         }
     }
 
@@ -411,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_batch_may_be_taken_in_part() {
-        let url = profiles_url("http://server:7373").unwrap();
+        let url = url_of("http://server:7373", PATH).unwrap();
         let partial = [0x0a, 0x06, 0x08, 0x01, 0x12, 0x02, b'n', b'o'];
         let reply = Reply {
             status: StatusCode::OK,

@@ -31,7 +31,11 @@ pub(crate) fn check_account(recorded: &Recorded) {
     let lost: u64 = totals.lost.values().sum();
     assert_eq!(totals.batched, in_batches);
     assert_eq!(totals.kernel.all_taken(), in_batches + lost);
-    assert_eq!(totals.kernel.ticks, totals.kernel.taken + totals.kernel.idle_ticks);
+    let counted = totals.kernel;
+    assert_eq!(
+        counted.ticks + counted.burst_taken,
+        counted.taken + counted.idle_ticks + counted.left_to_burst
+    );
     let left_out = totals.unticked.idle;
     assert_eq!(
         (ticks, idle),

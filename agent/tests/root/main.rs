@@ -6,6 +6,7 @@
 
 mod accounting;
 mod budget;
+mod bursts;
 mod cut_stacks;
 mod deep;
 mod exec_chain;

@@ -154,8 +154,10 @@ impl<'a> Seen<'a> {
     /// What the sample stands for.
     pub(crate) fn seconds(self) -> f64 {
         let ns = match self.sample.kind {
-            SampleKind::Cpu => self.batch.period_ns,
-            SampleKind::OffCpu(_) | SampleKind::RunQueue(_) | SampleKind::WakeUp(_) => self.sample.value_ns,
+            SampleKind::Cpu if self.sample.value_ns == 0 => self.batch.period_ns,
+            SampleKind::Cpu | SampleKind::OffCpu(_) | SampleKind::RunQueue(_) | SampleKind::WakeUp(_) => {
+                self.sample.value_ns
+            }
         };
         ns as f64 / 1e9
     }

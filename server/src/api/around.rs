@@ -5,7 +5,7 @@
 
 use super::bodies::unread;
 use super::error::{ApiError, Code};
-use super::{AppState, Times, door, ingest};
+use super::{AppState, Times, bursts, door, ingest};
 use crate::durations::Durations;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -44,7 +44,9 @@ pub(super) async fn routes(State(state): State<Arc<AppState>>, mut request: Requ
     let answer = AssertUnwindSafe(answer).catch_unwind().await;
     let mut response =
         answer.unwrap_or_else(|_| ApiError::internal("it panicked, as the log says above").into_response());
-    of_door.add(begun.elapsed());
+    if let Some(of_door) = of_door {
+        of_door.add(begun.elapsed());
+    }
     secure(is_login, &mut response);
     response
 }
@@ -59,11 +61,13 @@ fn name_host(request: &mut Request) {
     }
 }
 
-fn duration_of<'a>(times: &'a Times, path: &str) -> &'a Durations {
+/// None of questions that are held until there is something to say.
+fn duration_of<'a>(times: &'a Times, path: &str) -> Option<&'a Durations> {
     match door::door(path) {
-        door::Door::Open => &times.open,
-        door::Door::Ingest => &times.ingest,
-        door::Door::View => &times.view,
+        _ if path == bursts::AGENTS_PATH => None,
+        door::Door::Open => Some(&times.open),
+        door::Door::Ingest => Some(&times.ingest),
+        door::Door::View | door::Door::Burst => Some(&times.view),
     }
 }
 

@@ -7,6 +7,7 @@ mod answers;
 mod around;
 mod assets;
 mod bodies;
+mod bursts;
 mod door;
 pub mod error;
 mod ingest;
@@ -20,6 +21,7 @@ mod serve;
 mod state;
 
 pub use agents::Agents;
+pub use bursts::BurstAgents;
 pub use door::hosts::Hosts;
 pub use door::{Guesses, Sessions, Tokens};
 pub use error::ApiError;
@@ -70,9 +72,13 @@ impl Routes {
     fn of(query_memory_bytes: usize) -> Routes {
         Routes {
             questions: query::router(query_memory_bytes, notes::router()),
-            texts: Router::new().merge(ops::router()).merge(openapi::router()),
+            texts: Router::new()
+                .merge(ops::router())
+                .merge(openapi::router())
+                .merge(bursts::router()),
             others: Router::new()
                 .merge(ingest::router())
+                .merge(bursts::agents_router())
                 .merge(door::router())
                 .merge(assets::router()),
         }

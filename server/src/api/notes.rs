@@ -2,6 +2,7 @@
 
 use super::AppState;
 use super::bodies::asked::{body_of, is_json};
+use super::bursts;
 use super::error::{ApiError, Code};
 use super::openapi::operation::{DELETE_VIEW, GET_MARKERS, GET_VIEW, GET_VIEWS, POST_MARKERS, PUT_VIEW};
 use super::parameters::Parameters;
@@ -239,6 +240,16 @@ async fn markers(
             is_selected(&question, &marker.labels)
         });
         all.extend(found.iter().map(|(id, marker)| shown(id, "note", marker)));
+    }
+    if wants("burst") {
+        let bursts = state.store.bursts().all();
+        for (id, marker) in bursts::markers(&bursts, (window.from_ms(), window.until_ms())) {
+            if is_selected(&question, &marker.labels) {
+                let mut shown = shown(&id, "burst", &marker);
+                shown.value["until"] = json!(bursts::end_of(&bursts, &id));
+                all.push(shown);
+            }
+        }
     }
     let (versions, agents) = (wants("version"), wants("agent"));
     if versions || agents {

@@ -69,6 +69,11 @@ async fn info(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Js
 async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
     let now_ms = chrono::Utc::now().timestamp_millis();
     let mut senders = state.ingest.senders.list();
+    let burst_limits = if state.has_bursts() {
+        state.burst_agents.limits()
+    } else {
+        BTreeMap::new()
+    };
     let agents: Vec<_> = state
         .store
         .nodes()
@@ -111,6 +116,7 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
                 "rss_bytes": last.rss_bytes,
                 "bpf_map_bytes": last.bpf_map_bytes,
                 "late": now_ms - last_seen > LATE_MS.max(LATE_INTERVALS * interval_ms),
+                "burst_limit_hz": burst_limits.get(&last.instance).copied().unwrap_or(0),
                 "has_account": true,
                 "refusals": sender.map(refusals).unwrap_or_default(),
                 "label_limits": sender.map(|sender| &sender.label_limits),

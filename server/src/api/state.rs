@@ -1,6 +1,7 @@
 //! What every handler can reach.
 
 use super::agents::Agents;
+use super::bursts::BurstAgents;
 use super::door::hosts::Hosts;
 use super::door::{Guesses, Sessions, Tokens};
 use crate::durations::Durations;
@@ -22,6 +23,12 @@ pub struct AppState {
     pub ingest_tokens: Tokens,
     /// Who has one of these may ask.
     pub view_tokens: Tokens,
+    /// Who has one of these may have a node looked at more closely; none: who may send.
+    pub burst_tokens: Tokens,
+    /// Whether those who may send may do that, too, where there are no tokens for it.
+    pub senders_may_burst: bool,
+    /// Agents that ask whether somebody wants that.
+    pub burst_agents: Arc<BurstAgents>,
     /// Whether this server speaks TLS itself.
     pub tls: bool,
     /// How others reach this server, without a slash at the end; else what a request's Host header says.
@@ -45,6 +52,9 @@ impl AppState {
             agents: Arc::new(Agents::new(None)),
             ingest_tokens: Tokens::default(),
             view_tokens: Tokens::default(),
+            burst_tokens: Tokens::default(),
+            senders_may_burst: true,
+            burst_agents: Arc::default(),
             tls: false,
             public_url: None,
             hosts: Hosts::default(),
@@ -52,6 +62,11 @@ impl AppState {
             guesses: Arc::default(),
             times: Arc::default(),
         }
+    }
+
+    /// Whether anybody may have a node looked at more closely.
+    pub(crate) fn has_bursts(&self) -> bool {
+        self.senders_may_burst || self.burst_tokens.count().is_some()
     }
 
     /// The server's address as its users have it. HTTP/2 names the host in the request's URI, HTTP/1 in a header.

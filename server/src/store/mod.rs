@@ -29,9 +29,11 @@ pub use buffer::batch::{Ack, BatchId, Rows, Sender};
 pub use buffer::report::BatchRow;
 pub use buffer::sender_window::Owner;
 pub use commit::Ticket;
-pub(crate) use notebook::{Expected, Marker, Put, Refused, View};
+pub(crate) use notebook::{Burst, BurstReport, BurstState, Expected, Marker, Put, Refused, View};
 #[cfg(test)]
-pub(crate) use notebook::{MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VIEWS};
+pub(crate) use notebook::{MOST_BURSTS, MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VIEWS};
+#[cfg(test)]
+pub(crate) use notebook::{TAKEN_WITHIN_SECONDS, TOLD_WITHIN_SECONDS};
 pub use state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 pub use table::data_file::{ColumnRange, DataFile};
 pub use table::error::StoreError;

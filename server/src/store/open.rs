@@ -7,7 +7,7 @@ use crate::store::commit;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
-use crate::store::notebook::{Markers, Views};
+use crate::store::notebook::{Bursts, Markers, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
@@ -137,6 +137,7 @@ impl Store {
         let failed = |error: RootError| data_dir(root.reader().name_of(error.object()), error.into_cause());
         let markers = Markers::open(&root).await.map_err(failed)?;
         let views = Views::open(&root).await.map_err(failed)?;
+        let bursts = Bursts::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
             inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
@@ -145,6 +146,7 @@ impl Store {
             root,
             markers,
             views,
+            bursts,
             query_pool,
             damage,
             garbage: Mutex::new(garbage),

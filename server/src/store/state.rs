@@ -6,7 +6,7 @@ use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::log::table_log::TableLog;
-use crate::store::notebook::{Expected, Marker, Markers, Put, Refused, View, Views};
+use crate::store::notebook::{Bursts, Expected, Marker, Markers, Put, Refused, View, Views};
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::waiting::waiting;
 use crate::store::table::integrity::Corruption;
@@ -149,6 +149,8 @@ pub struct Store {
     /// What people keep beside samples.
     pub(crate) markers: Markers,
     pub(crate) views: Views,
+    /// Closer looks that somebody asked for.
+    pub(crate) bursts: Bursts,
     pub(crate) query_pool: Arc<QueryPool>,
     pub(crate) damage: Arc<Corruption>,
     pub(crate) garbage: Mutex<Vec<orphans::ObsoleteFile>>,
@@ -195,6 +197,11 @@ impl Store {
         let kept = keeps.into_iter().max().unwrap_or_default();
         let kept_ms = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
         self.markers.put(id, marker, now_ms.saturating_sub(kept_ms)).await
+    }
+
+    /// Closer looks that somebody asked for.
+    pub(crate) fn bursts(&self) -> &Bursts {
+        &self.bursts
     }
 
     /// Addresses by their names.

@@ -293,8 +293,10 @@ export interface NodeRow extends Ticks {
 /** A moment that was sent (`note`) or found. */
 export interface Marker {
   id: string;
-  kind: "note" | "version" | "agent";
+  kind: "note" | "version" | "agent" | "burst";
   time: number;
+  /** Of a burst: when it ended, or will. */
+  until?: number | null;
   title: string;
   text: string;
   labels: Record<string, string>;

@@ -11,6 +11,7 @@ use crate::stack::{Options, Stack};
 use crate::test::Tally;
 
 mod bad_input;
+mod bursts;
 mod crash;
 mod disk;
 mod doors;
@@ -59,6 +60,7 @@ const CASES: &[(&str, Case)] = &[
     ("names_within_20_seconds", names::within_20_seconds),
     ("demo_in_every_format", formats::demo_in_every_format),
     ("outages_lose_and_repeat_nothing", outage::loses_and_repeats_nothing),
+    ("bursts_come_back", bursts::come_back),
     ("full_disk_at_every_step", disk::full_at_every_step),
     ("full_disk_under_load", disk::full_under_load),
     ("other_engines_read_the_tables", engines::other_engines_read_the_tables),
@@ -79,6 +81,7 @@ pub(crate) const FAULTS: &[&str] = &[
     "killed_at_random_moments",
     "power_cut_at_random_moments",
     "slow_disk",
+    "bursts_come_back",
     "full_disk_at_every_step",
     "full_disk_under_load",
     DOORS,

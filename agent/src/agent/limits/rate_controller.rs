@@ -12,6 +12,8 @@ pub(in crate::agent) struct RateController {
     /// Share of the machine's CPU time, between 0 and 1.
     limit: f64,
     balance_seconds: Option<f64>,
+    /// What may be saved up.
+    most_seconds: f64,
     divisor: u32,
 }
 
@@ -20,6 +22,7 @@ impl RateController {
         Self {
             limit,
             balance_seconds: None,
+            most_seconds: 0.0,
             divisor: 1,
         }
     }
@@ -29,6 +32,7 @@ impl RateController {
     pub(in crate::agent) fn after(&mut self, seconds: f64, cpus: u32, used_seconds: f64) -> u32 {
         let allowance = self.limit * f64::from(cpus);
         let most = allowance * SAVED_SECONDS;
+        self.most_seconds = most;
         let balance = self.balance_seconds.unwrap_or(most) + allowance * seconds - used_seconds;
         let balance = balance.clamp(-most, most);
         if balance < 0.0 {
@@ -44,6 +48,17 @@ impl RateController {
             self.balance_seconds = Some(balance);
         }
         self.divisor
+    }
+
+    /// What was used more than may be went into something that does without it from now on: the rate stays.
+    pub(in crate::agent) fn take_back(&mut self, divisor: u32) {
+        self.divisor = divisor;
+    }
+
+    /// True where a good part of what may be saved up is there.
+    pub(in crate::agent) fn has_room(&self) -> bool {
+        let most = self.most_seconds;
+        self.balance_seconds.is_none_or(|balance| balance > most / 2.0)
     }
 }
 

@@ -144,7 +144,11 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     };
     let samples = interval.samples.into_iter().map(|sample| Sample {
         kind: sample.kind,
-        value_ns: times(sample.value_ns, wait_factor),
+        // Of a thread that ran it is a burst's period.
+        value_ns: match sample.kind {
+            SampleKind::Cpu => sample.value_ns,
+            _ => times(sample.value_ns, wait_factor),
+        },
         wait_class: matches!(sample.kind, SampleKind::OffCpu(_)).then(|| class_of(sample.stack)),
         ts_unix_ns: span.unix_ns(sample.time_ns),
         cpu: sample.cpu,

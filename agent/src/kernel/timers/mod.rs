@@ -6,6 +6,8 @@
 //! such a timer neither ticks nor runs.
 
 mod account;
+mod burst_timers;
+mod bursts;
 mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +20,9 @@ use super::perf;
 use crate::random::Random;
 pub use account::Unticked;
 use account::{Account, Counts, IdleTime};
-use schedule::Schedule;
+pub use bursts::Burst;
+pub(super) use bursts::Bursts;
+use schedule::{Schedule, Stretch, USUAL};
 
 /// How long a stretch may go on while there is other work to do.
 const PATIENCE_NS: u64 = 300_000_000;
@@ -118,17 +122,10 @@ impl Timers {
         let now_ns = crate::sys::monotonic_ns();
         let (mut schedule, off_since_ns) = match self.resting.get(&cpu) {
             Some((schedule, since)) => (schedule.clone(), *since),
-            None => (Schedule::new(now_ns), now_ns),
+            None => (Schedule::new(&USUAL, now_ns), now_ns),
         };
         let stretch = schedule.draw(self.mean_ns, now_ns, &mut self.random);
-        let opening = |source| KernelError::PerfEvent { cpu, source };
-        let event = perf::open_cpu_clock(cpu, stretch.period_ns).map_err(opening)?;
-        // The link closes what it is given.
-        let attached = event.try_clone().map_err(opening)?;
-        let _link = program
-            .attach_perf_event(attached.as_raw_fd())
-            .map_err(|source| KernelError::AttachPerfEvent { cpu, source })?;
-        std::mem::forget(attached);
+        let (event, _link) = open_timer(cpu, stretch.period_ns, program)?;
         schedule.resume(stretch, off_since_ns, crate::sys::monotonic_ns());
         self.resting.remove(&cpu);
         self.failed.remove(&cpu);
@@ -201,6 +198,29 @@ impl Timers {
     }
 }
 
+/// A timer of a CPU with the program attached; it runs.
+fn open_timer(cpu: u32, period_ns: u64, program: &ProgramMut<'_>) -> Result<(OwnedFd, Link), KernelError> {
+    let opening = |source| KernelError::PerfEvent { cpu, source };
+    let event = perf::open_cpu_clock(cpu, period_ns).map_err(opening)?;
+    // The link closes what it is given.
+    let attached = event.try_clone().map_err(opening)?;
+    let link = program
+        .attach_perf_event(attached.as_raw_fd())
+        .map_err(|source| KernelError::AttachPerfEvent { cpu, source })?;
+    std::mem::forget(attached);
+    Ok((event, link))
+}
+
+fn begin_stretch(event: &OwnedFd, schedule: &mut Schedule, stretch: Stretch) {
+    let before = crate::sys::monotonic_ns();
+    match perf::set_period(event.as_fd(), stretch.period_ns) {
+        // The kernel starts the timer somewhere between.
+        Ok(()) => schedule.begin(stretch, before.midpoint(crate::sys::monotonic_ns())),
+        // It has died: the next look tells.
+        Err(error) => tracing::debug!(%error, "the period of a timer cannot be set"),
+    }
+}
+
 fn counts_of(schedule: &Schedule, ticks: CpuTicks, idle_ns: Option<u64>, time_ns: u64) -> Counts {
     Counts {
         time_ns,
@@ -214,15 +234,7 @@ fn counts_of(schedule: &Schedule, ticks: CpuTicks, idle_ns: Option<u64>, time_ns
 impl Timer {
     fn draw(&mut self, mean_ns: u64, now_ns: u64, random: &mut Random) {
         let stretch = self.schedule.draw(mean_ns, now_ns, random);
-        let before = crate::sys::monotonic_ns();
-        match perf::set_period(self.event.as_fd(), stretch.period_ns) {
-            // The kernel starts the timer somewhere between.
-            Ok(()) => self
-                .schedule
-                .begin(stretch, before.midpoint(crate::sys::monotonic_ns())),
-            // It has died: the next look tells.
-            Err(error) => tracing::debug!(%error, "the period of a timer cannot be set"),
-        }
+        begin_stretch(&self.event, &mut self.schedule, stretch);
     }
 
     /// False where it has stopped for good. A timer that runs need not tick: some guests leave out the ticks of an idle

@@ -11,16 +11,43 @@
 
 use crate::random::Random;
 
-/// A stretch's period differs from the mean by so much of it at most.
-const SPREAD: f64 = 0.25;
-/// And at least: programs that work at the agent's own mean rate, or a simple part of it, are the likeliest of all.
-const LEAST: f64 = 0.03;
-/// How long a stretch is at least and at most, in periods, but never shorter than these seconds. It ends when somebody
-/// looks after that.
-const STRETCH_PERIODS: (f64, f64) = (5.0, 25.0);
-const STRETCH_NS: (f64, f64) = (250_000_000.0, 1_250_000_000.0);
-/// Up to this part of a stretch's length may be owed, to either side, before only one of the two signs is drawn.
-const OWED: f64 = 0.025;
+/// How periods are drawn.
+#[derive(Debug)]
+pub(super) struct Jitter {
+    /// A stretch's period differs from the mean by so much of it at most.
+    spread: f64,
+    /// And at least: programs that work at the agent's own mean rate, or a simple part of it, are the likeliest of all.
+    least: f64,
+    /// How long a stretch is at least and at most, in periods, but never shorter than these nanoseconds. It ends when
+    /// somebody looks after that.
+    stretch_periods: (f64, f64),
+    stretch_ns: (f64, f64),
+    /// Up to this part of a stretch's length may be owed, to either side, before only one of the two signs is drawn.
+    owed: f64,
+    /// The lowest bit of each period: by it the program tells whose tick it is.
+    mark: u64,
+}
+
+/// Of the timers that always run.
+pub(super) static USUAL: Jitter = Jitter {
+    spread: 0.25,
+    least: 0.03,
+    stretch_periods: (5.0, 25.0),
+    stretch_ns: (250_000_000.0, 1_250_000_000.0),
+    owed: 0.025,
+    mark: 0,
+};
+
+/// Of a burst's. It may last for a second, and what is owed at its end is an error of its times: so little is drawn,
+/// and often, that this is some milliseconds.
+pub(super) static BURST: Jitter = Jitter {
+    spread: 0.04,
+    least: 0.01,
+    stretch_periods: (5.0, 25.0),
+    stretch_ns: (50_000_000.0, 150_000_000.0),
+    owed: 0.004,
+    mark: 1,
+};
 
 /// A period that was drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,6 +61,7 @@ pub(super) struct Stretch {
 /// One CPU's timer.
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
+    jitter: &'static Jitter,
     stretch: Stretch,
     /// When the stretch began: its first tick is a period later.
     begun_ns: u64,
@@ -45,8 +73,9 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// Not running yet: for the first stretch.
-    pub(super) fn new(now_ns: u64) -> Self {
+    pub(super) fn new(jitter: &'static Jitter, now_ns: u64) -> Self {
         Self {
+            jitter,
             stretch: Stretch {
                 mean_ns: u64::MAX,
                 period_ns: u64::MAX,
@@ -84,20 +113,20 @@ impl Schedule {
 
     /// Draws the next period, for ticks that stand for `mean_ns`.
     pub(super) fn draw(&self, mean_ns: u64, now_ns: u64, random: &mut Random) -> Stretch {
-        let mean = mean_ns as f64;
+        let (mean, jitter) = (mean_ns as f64, self.jitter);
         let (shortest, longest) = (
-            STRETCH_NS.0.max(STRETCH_PERIODS.0 * mean),
-            STRETCH_NS.1.max(STRETCH_PERIODS.1 * mean),
+            jitter.stretch_ns.0.max(jitter.stretch_periods.0 * mean),
+            jitter.stretch_ns.1.max(jitter.stretch_periods.1 * mean),
         );
         let length = random.between(shortest, longest);
-        let most_owed = OWED * (shortest + longest);
+        let most_owed = jitter.owed * (shortest + longest);
         let owed = self.owed_ns(now_ns) as f64 / most_owed;
-        let part = random.between(LEAST, SPREAD);
+        let part = random.between(jitter.least, jitter.spread);
         // Where time is owed, ticks come faster.
         let part = if random.between(-1.0, 1.0) < owed { -part } else { part };
         Stretch {
             mean_ns,
-            period_ns: (mean * (1.0 + part)) as u64,
+            period_ns: (mean * (1.0 + part)) as u64 & !1 | jitter.mark,
             length_ns: length as u64,
         }
     }
@@ -105,6 +134,7 @@ impl Schedule {
     /// The timer was told at that time.
     pub(super) fn begin(&mut self, stretch: Stretch, now_ns: u64) {
         *self = Self {
+            jitter: self.jitter,
             stretch,
             begun_ns: now_ns,
             due: self.due(now_ns),
@@ -179,7 +209,7 @@ mod tests {
                     let mut random = Random::seeded(seed * 1000 + hz + rate);
                     let begin = random.about(10 * S, 0.5);
                     let times = begin..begin + 120 * S;
-                    let mut schedule = Schedule::new(begin);
+                    let mut schedule = Schedule::new(&USUAL, begin);
                     let (chi_squared, all) = against_pollers(rate, |tick| {
                         run(&mut schedule, mean_ns, times, &mut random, tick);
                     });
@@ -204,7 +234,7 @@ mod tests {
     fn over_any_longer_time_ticks_stand_for_all_of_it_at_every_rate() {
         for hz in [1, 2, 5, 20, 99, 250, 1000] {
             let mut random = Random::seeded(hz);
-            let (mut schedule, mut ticks, mean_ns) = (Schedule::new(0), 0u64, S / hz);
+            let (mut schedule, mut ticks, mean_ns) = (Schedule::new(&USUAL, 0), 0u64, S / hz);
             for hour in 0..4 {
                 run(
                     &mut schedule,
@@ -226,7 +256,7 @@ mod tests {
     #[test]
     fn periods_keep_within_the_spread_and_away_from_the_mean() {
         let mut random = Random::seeded(3);
-        let mut schedule = Schedule::new(0);
+        let mut schedule = Schedule::new(&USUAL, 0);
         let (mut faster, mut now) = (0, 0);
         for _ in 0..1000 {
             let stretch = schedule.draw(50 * MS, now, &mut random);
@@ -243,7 +273,7 @@ mod tests {
     #[test]
     fn a_change_of_rate_carries_over_what_is_owed() {
         let mut random = Random::seeded(5);
-        let (mut schedule, mut stand_for, mut now) = (Schedule::new(0), 0u64, 0);
+        let (mut schedule, mut stand_for, mut now) = (Schedule::new(&USUAL, 0), 0u64, 0);
         for turn in 0..100 {
             let mean_ns = if turn % 2 == 0 { S / 99 } else { S / 6 };
             let stretch = schedule.draw(mean_ns, now, &mut random);
@@ -260,7 +290,7 @@ mod tests {
     #[test]
     fn no_tick_is_due_while_a_cpu_is_off() {
         let mut random = Random::seeded(9);
-        let mut schedule = Schedule::new(0);
+        let mut schedule = Schedule::new(&USUAL, 0);
         let mut ticks = 0;
         run(&mut schedule, S / 20, 0..60 * S, &mut random, |_| ticks += 1);
         let stretch = schedule.draw(S / 20, 60 * S, &mut random);
@@ -268,5 +298,27 @@ mod tests {
         assert_eq!(schedule.due(3600 * S), ticks);
         run(&mut schedule, S / 20, 3600 * S..3660 * S, &mut random, |_| ticks += 1);
         assert!(u64::abs_diff(ticks, 2400) < 24, "{ticks}");
+    }
+
+    #[test]
+    fn a_burst_of_a_second_has_the_ticks_of_a_second() {
+        let (mean_ns, mut worst) = (S / 999, 0i64);
+        for seed in 0..200 {
+            let mut random = Random::seeded(seed);
+            let (mut schedule, mut now, mut ticks) = (Schedule::new(&BURST, 0), 0, 0u64);
+            // Looked at eight times a second.
+            while now < S {
+                if schedule.overdue_ns(now).is_some() {
+                    let stretch = schedule.draw(mean_ns, now, &mut random);
+                    assert_eq!(stretch.period_ns & 1, 1);
+                    schedule.begin(stretch, now);
+                }
+                let look = (now + random.about(S / 8, 0.4)).min(S);
+                ticks = schedule.due(look);
+                now = look;
+            }
+            worst = worst.max((ticks as i64 * mean_ns as i64 - S as i64).abs());
+        }
+        assert!(worst < 12 * MS as i64, "off by {worst} ns");
     }
 }

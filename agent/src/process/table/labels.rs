@@ -158,6 +158,14 @@ impl Labels {
         program
     }
 
+    /// As it is now, as far as that is known; also where no sample has told of it yet.
+    pub(super) fn now(&mut self, now_ns: u64, moves: u32, present: u32, resolver: &mut Resolver) -> Arc<Program> {
+        match self.programs.last() {
+            Some((_, program)) => Arc::clone(program),
+            None => self.at(&Sighting::of(self.key, now_ns), moves, Some(present), resolver),
+        }
+    }
+
     fn surroundings_at(&mut self, moves: u32, present: Option<u32>, resolver: &Resolver) -> Option<Arc<Surroundings>> {
         let known = self.surroundings.iter().find(|(at, _)| *at == moves);
         if let Some((_, known)) = known {

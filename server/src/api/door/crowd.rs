@@ -52,6 +52,11 @@ impl Visitor {
         }
     }
 
+    /// Where it comes from.
+    pub(in crate::api) fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// It has shown that it may.
     pub(super) fn let_in(&self) {
         self.is_known.store(true, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! Who may come in: names and pages ([`hosts`]), connections ([`crowd`]), tokens and sessions.
 //!
-//! Two kinds of tokens, kept apart: a sender's cannot read, a viewer's cannot write. A browser trades the viewer's
+//! Three kinds of tokens, kept apart: a sender's cannot read, a viewer's cannot write, and one for bursts has agents
+//! sample more, and nothing else. A browser trades the viewer's
 //! token for a cookie of its own. Who has shown no token may send a few kilobytes, and few of them:
 //! `server/docs/threats.md` has all limits.
 
@@ -106,12 +107,16 @@ pub(super) enum Door {
     Open,
     Ingest,
     View,
+    /// Has agents do something.
+    Burst,
 }
 
 /// The same of a method: senders tell of moments that viewers read of.
 pub(super) fn door_of(method: &str, path: &str) -> Door {
     match (method, path) {
         ("POST", "/api/v1/markers") => Door::Ingest,
+        ("POST", "/api/v1/bursts") => Door::Burst,
+        ("DELETE", path) if path.starts_with("/api/v1/bursts/") => Door::Burst,
         _ => door(path),
     }
 }
@@ -119,7 +124,7 @@ pub(super) fn door_of(method: &str, path: &str) -> Door {
 pub(super) fn door(path: &str) -> Door {
     match path {
         "/healthz" | "/readyz" | "/install.sh" | "/login" | "/logout" | "/favicon.ico" | "/favicon.svg" => Door::Open,
-        "/v1development/profiles" | "/ingest" | "/api/v1/ingest-check" => Door::Ingest,
+        "/v1development/profiles" | "/ingest" | "/api/v1/ingest-check" | "/api/v1/agent/bursts" => Door::Ingest,
         path if path.starts_with("/download/") => Door::Open,
         path if path.starts_with("/opentelemetry.proto.") => Door::Ingest,
         _ => Door::View,
@@ -131,6 +136,11 @@ pub(super) async fn guard(state: &AppState, mut request: Request, next: Next) ->
     let door = door_of(request.method().as_str(), request.uri().path());
     if door == Door::Open {
         return next.run(request).await;
+    }
+    if door == Door::Burst && !state.has_bursts() {
+        return ApiError::new(Code::Forbidden, "bursts are off at this server")
+            .hint("give it --burst-token-file: beyond loopback nobody may have a node looked at without a token for it")
+            .into_response();
     }
     let visitor = request.extensions().get::<Arc<Visitor>>().cloned();
     let address = visitor.as_ref().map(|visitor| visitor.address);
@@ -171,10 +181,10 @@ pub(super) async fn guard(state: &AppState, mut request: Request, next: Next) ->
         let next = request.uri().path_and_query().map_or("/", |path| path.as_str());
         return Redirect::to(&format!("/login?next={}", encode(next))).into_response();
     }
-    let what = if door == Door::Ingest {
-        "an ingest token"
-    } else {
-        "a viewing token"
+    let what = match door {
+        Door::Burst if state.burst_tokens.count().is_some() => "a token for bursts",
+        Door::Ingest | Door::Burst => "an ingest token",
+        _ => "a viewing token",
     };
     let given = if token_in(headers, door).is_some() {
         "is not valid here"
@@ -185,7 +195,7 @@ pub(super) async fn guard(state: &AppState, mut request: Request, next: Next) ->
         "send it as \"Authorization: Bearer TOKEN\", or as the password of basic authentication; tokens for sending and for \
          viewing are not the same"
     } else {
-        "send it as \"Authorization: Bearer TOKEN\"; tokens for sending and for viewing are not the same"
+        "send it as \"Authorization: Bearer TOKEN\"; tokens for sending, for viewing and for bursts are not the same"
     };
     ApiError::new(Code::Unauthorized, format!("{what} {given}"))
         .hint(how)
@@ -199,12 +209,15 @@ fn shown(
     headers: &HeaderMap,
     address: Option<IpAddr>,
 ) -> Result<Option<Holder>, ApiError> {
-    let (tokens, others) = match door {
-        Door::Ingest => (&state.ingest_tokens, &state.view_tokens),
-        _ => (&state.view_tokens, &state.ingest_tokens),
+    let tokens = match door {
+        Door::Ingest => &state.ingest_tokens,
+        // As markers, where nobody has said who may.
+        Door::Burst if state.burst_tokens.count().is_none() => &state.ingest_tokens,
+        Door::Burst => &state.burst_tokens,
+        _ => &state.view_tokens,
     };
     if let Some(token) = token_in(headers, door) {
-        return tried(state, tokens, Some(others), &token, address);
+        return tried(state, tokens, true, &token, address);
     }
     if let Some(holder) = tokens.holder(None) {
         return Ok(Some(holder));
@@ -218,7 +231,7 @@ fn shown(
 fn tried(
     state: &AppState,
     tokens: &Tokens,
-    others: Option<&Tokens>,
+    may_be_of_others: bool,
     token: &str,
     address: Option<IpAddr>,
 ) -> Result<Option<Holder>, ApiError> {
@@ -238,11 +251,18 @@ fn tried(
     if let Some(address) = address {
         match holder {
             Some(_) => state.guesses.succeeded(address, hash),
-            None if others.is_some_and(|others| others.count().is_some() && others.holder_of(&hash).is_some()) => {}
+            None if may_be_of_others && is_of_any(state, &hash) => {}
             None => state.guesses.failed(address),
         }
     }
     Ok(holder)
+}
+
+/// Whether it is a token of any door.
+fn is_of_any(state: &AppState, hash: &tokens::Hash) -> bool {
+    let all = [&state.ingest_tokens, &state.view_tokens, &state.burst_tokens];
+    all.into_iter()
+        .any(|tokens| tokens.count().is_some() && tokens.holder_of(hash).is_some())
 }
 
 fn encode(text: &str) -> String {
@@ -258,7 +278,7 @@ fn sign_in_by_link(state: &AppState, request: &Request, address: Option<IpAddr>)
     let token = pairs
         .iter()
         .find_map(|(name, value)| (name == "token").then_some(value))?;
-    let holder = match tried(state, &state.view_tokens, None, token, address) {
+    let holder = match tried(state, &state.view_tokens, false, token, address) {
         Ok(holder) => holder?,
         Err(error) => return Some(error.into_response()),
     };
@@ -386,7 +406,7 @@ async fn login(State(state): State<AppState>, request: Request) -> Result<Respon
             _ => {}
         }
     }
-    if let Some(holder) = tried(&state, &state.view_tokens, None, login.token.trim(), address)? {
+    if let Some(holder) = tried(&state, &state.view_tokens, false, login.token.trim(), address)? {
         return Ok(signed_in(&state, holder, &local(&login.next)));
     }
     Ok(login_page(

@@ -1,7 +1,8 @@
 //! The document itself: operations, parameters and schemas as OpenAPI 3.1.
 
+use super::all::ALL;
 use super::answers;
-use super::operation::{ALL, Content, Holds, Operation};
+use super::operation::{Content, Holds, Operation};
 use super::parameter::{Parameter, Takes};
 use super::schema::{named, object, text};
 use super::tag::Tag;
@@ -54,6 +55,9 @@ fn security_schemes() -> Value {
             "description": "What a browser gets for a viewing token at /login."},
         "ingest_token": {"type": "http", "scheme": "bearer",
             "description": "An ingest token. None is needed where the server has none."},
+        "burst_token": {"type": "http", "scheme": "bearer",
+            "description": "A token for bursts. Where the server has none, an ingest token on loopback, and nothing \
+                beyond it."},
         "ingest_password": {"type": "http", "scheme": "basic",
             "description": "An ingest token as the password, with any user name."},
     })
@@ -243,7 +247,7 @@ fn responses(operation: &Operation) -> Value {
 fn refusals(operation: &Operation) -> Map<String, Value> {
     let of_tokens: &[Code] = match door_of(&operation.method.to_uppercase(), operation.path) {
         Door::Open => &[],
-        Door::View | Door::Ingest => &OF_TOKENS,
+        Door::View | Door::Ingest | Door::Burst => &OF_TOKENS,
     };
     let mut all = Map::new();
     // Where the status of HTTP tells nothing of errors, neither does the document.
@@ -286,5 +290,6 @@ fn security(operation: &Operation) -> Value {
         Door::Open => json!([]),
         Door::View => json!([{"viewing_token": []}, {"session": []}, {}]),
         Door::Ingest => json!([{"ingest_token": []}, {"ingest_password": []}, {}]),
+        Door::Burst => json!([{"burst_token": []}, {"ingest_token": []}, {}]),
     }
 }

@@ -3,8 +3,8 @@
 //! Tests hold this list against the routes of the real application, in both directions.
 
 use super::parameter::{
-    BASE, BASE_EXCEPT, COMMON, CRITERIA, DIFF, EXCEPT, FACETS, FLAMEGRAPH, GROUP, HEATMAP, INGEST, LOGIN, MARKERS,
-    MATCH, OF_WINDOW, RUN_QUEUE, SEARCH, SERIES, THREAD_TIME, TIMELINE, TOP, Table, UNIT, VALUE, VALUES, VIEW,
+    BASE, BASE_EXCEPT, COMMON, CRITERIA, DIFF, EXCEPT, FACETS, FLAMEGRAPH, GROUP, HEATMAP, MARKERS, MATCH, OF_WINDOW,
+    RUN_QUEUE, SEARCH, SERIES, THREAD_TIME, TIMELINE, TOP, Table, UNIT, VALUE, VALUES, VIEW,
 };
 use super::tag::Tag;
 use crate::api::error::Code;
@@ -52,33 +52,33 @@ pub(super) enum Holds {
     Form(&'static [(&'static str, &'static str)]),
 }
 
-const fn json(schema: &'static str) -> Content {
+pub(super) const fn json(schema: &'static str) -> Content {
     Content {
         kind: "application/json",
         holds: Holds::Schema(schema),
     }
 }
 
-const fn text(kind: &'static str) -> Content {
+pub(super) const fn text(kind: &'static str) -> Content {
     Content {
         kind,
         holds: Holds::Text,
     }
 }
 
-const fn bytes(kind: &'static str) -> Content {
+pub(super) const fn bytes(kind: &'static str) -> Content {
     Content {
         kind,
         holds: Holds::Bytes,
     }
 }
 
-const PLAIN: Content = text("text/plain; charset=utf-8");
-const SVG: Content = text("image/svg+xml");
-const HTML: Content = text("text/html; charset=utf-8");
+pub(super) const PLAIN: Content = text("text/plain; charset=utf-8");
+pub(super) const SVG: Content = text("image/svg+xml");
+pub(super) const HTML: Content = text("text/html; charset=utf-8");
 
 /// Errors of whatever is computed from samples.
-const QUERY: &[Code] = &[
+pub(super) const QUERY: &[Code] = &[
     Code::BadQuery,
     Code::BadTime,
     Code::BadParameter,
@@ -89,7 +89,7 @@ const QUERY: &[Code] = &[
 ];
 
 /// Errors of senders.
-const REFUSED: &[Code] = &[
+pub(super) const REFUSED: &[Code] = &[
     Code::BadProfile,
     Code::BadParameter,
     Code::TooLarge,
@@ -99,7 +99,7 @@ const REFUSED: &[Code] = &[
 ];
 
 /// A question by `GET` that JSON answers.
-const QUESTION: Operation = Operation {
+pub(super) const QUESTION: Operation = Operation {
     method: "get",
     path: "",
     id: "",
@@ -370,211 +370,70 @@ pub(in crate::api) const DELETE_VIEW: Operation = Operation {
     ..OF_NOTES
 };
 
+pub(in crate::api) const GET_BURSTS: Operation = Operation {
+    path: "/api/v1/bursts",
+    id: "bursts",
+    summary: "Closer looks, the newest first",
+    about: "Those that wait for their agent, that run, and what became of the others.",
+    answers: &[json("Bursts")],
+    errors: &[Code::BadParameter, Code::DiskFull],
+    ..OF_NOTES
+};
+
+pub(in crate::api) const POST_BURSTS: Operation = Operation {
+    method: "post",
+    path: "/api/v1/bursts",
+    id: "begin_burst",
+    summary: "Has nodes sampled at a high rate for a while",
+    about: "It takes a token of `--burst-token-file`. The agents hear of it within two seconds.",
+    body: &[json("AskedBurst")],
+    status: 201,
+    answers: &[json("Bursts")],
+    errors: &[
+        Code::BadQuery,
+        Code::BadParameter,
+        Code::NotFound,
+        Code::TooManyRequests,
+        Code::UnsupportedMediaType,
+        Code::TooLarge,
+        Code::DiskFull,
+    ],
+    ..OF_NOTES
+};
+
+pub(in crate::api) const DELETE_BURST: Operation = Operation {
+    method: "delete",
+    path: "/api/v1/bursts/{id}",
+    id: "cancel_burst",
+    summary: "Ends a closer look",
+    about: "It takes the same token. One that runs is `running` until its agent has said that it ended.",
+    answers: &[json("Bursts")],
+    errors: &[Code::BadParameter, Code::NotFound, Code::DiskFull],
+    ..OF_NOTES
+};
+
 /// What tells of the server.
-const OF_SERVER: Operation = Operation {
+pub(super) const OF_SERVER: Operation = Operation {
     errors: &[],
     tag: Tag::Server,
     ..QUESTION
 };
 
-const OF_SENDING: Operation = Operation {
+pub(super) const OF_SENDING: Operation = Operation {
     method: "post",
     errors: REFUSED,
     tag: Tag::Sending,
     ..QUESTION
 };
 
-const OF_MACHINES: Operation = Operation {
+pub(super) const OF_MACHINES: Operation = Operation {
     errors: &[Code::NotFound, Code::BadParameter],
     tag: Tag::Machines,
     ..QUESTION
 };
 
-const OF_BROWSER: Operation = Operation {
+pub(super) const OF_BROWSER: Operation = Operation {
     errors: &[],
     tag: Tag::Browser,
     ..QUESTION
 };
-
-/// The whole API.
-pub(super) const ALL: [Operation; 34] = [
-    GET_LABELS,
-    GET_LABEL_VALUES,
-    GET_SEARCH,
-    GET_SERIES,
-    GET_RUN_QUEUE,
-    GET_FACETS,
-    GET_THREAD_TIME,
-    GET_FLAMEGRAPH,
-    GET_DIFF,
-    GET_TOP,
-    GET_HEATMAP,
-    GET_TIMELINE,
-    POST_SQL,
-    GET_MARKERS,
-    POST_MARKERS,
-    GET_VIEWS,
-    GET_VIEW,
-    PUT_VIEW,
-    DELETE_VIEW,
-    Operation {
-        path: "/api/v1/nodes",
-        id: "nodes",
-        summary: "Agents and other senders",
-        answers: &[json("Nodes")],
-        ..OF_SERVER
-    },
-    Operation {
-        path: "/api/v1/info",
-        id: "info",
-        summary: "The server's version, and how to add a machine",
-        answers: &[json("Info")],
-        ..OF_SERVER
-    },
-    Operation {
-        path: "/api/v1/openapi.json",
-        id: "openapi",
-        summary: "This document",
-        answers: &[Content {
-            kind: "application/json",
-            holds: Holds::Json,
-        }],
-        ..OF_SERVER
-    },
-    Operation {
-        path: "/healthz",
-        id: "healthz",
-        summary: "Whether the process lives",
-        answers: &[PLAIN],
-        ..OF_SERVER
-    },
-    Operation {
-        path: "/readyz",
-        id: "readyz",
-        summary: "Whether the store is open and can be written to",
-        answers: &[PLAIN],
-        errors: &[Code::DiskFull],
-        ..OF_SERVER
-    },
-    Operation {
-        path: "/metrics",
-        id: "metrics",
-        summary: "Metrics as OpenMetrics text",
-        about: "docs/metrics.md has the metrics.",
-        answers: &[text("application/openmetrics-text; version=1.0.0; charset=utf-8")],
-        errors: &[Code::Internal],
-        ..OF_SERVER
-    },
-    Operation {
-        path: "/v1development/profiles",
-        id: "send_otlp",
-        summary: "OTLP profiles over HTTP",
-        about: "An ExportProfilesServiceRequest, compressed by gzip, zstd or not at all. The answer is an \
-                ExportProfilesServiceResponse in the request's encoding; an error is a google.rpc.Status in it, with \
-                the code in the header `stakeout-error`.",
-        body: &[
-            bytes("application/x-protobuf"),
-            Content {
-                kind: "application/json",
-                holds: Holds::Json,
-            },
-        ],
-        answers: &[
-            bytes("application/x-protobuf"),
-            Content {
-                kind: "application/json",
-                holds: Holds::Json,
-            },
-        ],
-        refusals: &[bytes("application/x-protobuf"), json("Status")],
-        ..OF_SENDING
-    },
-    Operation {
-        path: "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
-        id: "send_otlp_grpc",
-        summary: "OTLP profiles over gRPC",
-        about: "Errors are a status of gRPC.",
-        body: &[bytes("application/grpc")],
-        answers: &[bytes("application/grpc")],
-        errors: &[],
-        refusals: &[],
-        ..OF_SENDING
-    },
-    Operation {
-        path: "/ingest",
-        id: "send_pprof",
-        summary: "pprof as Pyroscope's clients send it",
-        about: "The body is the profile, gzipped or not, or a form with the profile as the part `profile`. What is \
-                left out is said in the answer's text.",
-        parameters: &[INGEST],
-        body: &[bytes("application/octet-stream"), bytes("multipart/form-data")],
-        answers: &[PLAIN],
-        ..OF_SENDING
-    },
-    Operation {
-        method: "get",
-        path: "/api/v1/ingest-check",
-        id: "ingest_check",
-        summary: "Whether the token may send",
-        status: 204,
-        errors: &[],
-        ..OF_SENDING
-    },
-    Operation {
-        path: "/install.sh",
-        id: "install_script",
-        summary: "The agent's install script",
-        about: "It has this server's URL, its version and the agents' checksums.",
-        answers: &[text("text/x-shellscript; charset=utf-8")],
-        ..OF_MACHINES
-    },
-    Operation {
-        path: "/download/{name}",
-        id: "download",
-        summary: "An agent, or its checksum",
-        about: "`name` is `stakeout-agent-linux-x86_64` or `stakeout-agent-linux-aarch64`; with `.sha256` it is the \
-                checksum.",
-        answers: &[bytes("application/octet-stream"), PLAIN],
-        errors: &[Code::NotFound, Code::Overloaded, Code::Internal],
-        ..OF_MACHINES
-    },
-    Operation {
-        path: "/login",
-        id: "login_form",
-        summary: "The form for a viewing token",
-        parameters: &[LOGIN],
-        answers: &[HTML],
-        ..OF_BROWSER
-    },
-    Operation {
-        method: "post",
-        path: "/login",
-        id: "login",
-        summary: "Trades a viewing token for a cookie",
-        about: "The answer leads to `next`. A wrong token has the form again, with 401.",
-        body: &[Content {
-            kind: "application/x-www-form-urlencoded",
-            holds: Holds::Form(&[
-                ("token", "A viewing token."),
-                ("next", "The path of this server that is shown then."),
-            ]),
-        }],
-        status: 303,
-        errors: &[
-            Code::BadParameter,
-            Code::TooLarge,
-            Code::TooManyRequests,
-            Code::Internal,
-        ],
-        ..OF_BROWSER
-    },
-    Operation {
-        method: "post",
-        path: "/logout",
-        id: "logout",
-        summary: "Ends the browser's session",
-        about: "The answer leads to `/login`.",
-        status: 303,
-        ..OF_BROWSER
-    },
-];

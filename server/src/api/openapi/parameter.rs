@@ -176,9 +176,9 @@ pub(in crate::api) const VALUES: Table = &[
 /// Which markers.
 pub(in crate::api) const MARKERS: Table = &[usual(
     "kinds",
-    Takes::Words(&["all", "note", "version", "agent"]),
+    Takes::Words(&["all", "note", "version", "agent", "burst"]),
     "all",
-    "Which markers: those that were sent, versions that came, agents that began, or all.",
+    "Which markers: those that were sent, versions that came, agents that began, bursts, or all.",
 )];
 
 /// Side A of a difference.

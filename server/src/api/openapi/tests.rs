@@ -1,7 +1,7 @@
 //! The document is whole by itself, and says what docs/api.md and docs/wire.md say.
 
+use super::all::ALL;
 use super::document::document;
-use super::operation::ALL;
 use super::parameter::{FACETS, GROUP, INGEST, MATCH, Parameter, SERIES};
 use super::tag::Tag;
 use crate::query::{MAX_STEPS, MOST_FACETS, MOST_PATH, MOST_ROWS};

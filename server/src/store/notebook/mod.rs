@@ -3,6 +3,7 @@
 //!
 //! In: notes to keep. Out: the notes there are. Knows nothing of tables.
 
+mod bursts;
 mod markers;
 mod views;
 
@@ -10,6 +11,9 @@ use crate::lock::lock_mutex;
 use crate::store::root::contract::Root;
 use crate::store::root::error::RootError;
 use crate::store::root::waiting::waiting;
+pub(crate) use bursts::{Burst, BurstReport, BurstState, Bursts};
+#[cfg(test)]
+pub(crate) use bursts::{MOST_BURSTS, TAKEN_WITHIN_SECONDS, TOLD_WITHIN_SECONDS};
 use bytes::Bytes;
 #[cfg(test)]
 pub(crate) use markers::{MOST_MARKERS, MOST_MARKERS_BYTES};

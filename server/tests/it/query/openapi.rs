@@ -22,7 +22,7 @@ async fn every_documented_path_takes_the_documented_methods_and_no_others() {
         }
     }
     for (path, methods) in by_path {
-        let path = path.replace("{name}", "node");
+        let path = path.replace("{name}", "node").replace("{id}", "x");
         let request = Request::builder()
             .method("TRACE")
             .uri(&*path)
@@ -423,6 +423,33 @@ async fn answers_are_as_their_schemas_say_with_no_field_more() {
         assert_eq!(headers["content-type"], "application/json");
     }
     for (schema, body) in [("SentMarker", &note), ("SentView", &view)] {
+        assert_eq!(judge.fault(&format!("/components/schemas/{schema}"), body), None);
+    }
+    let question = json!({"node": "looked-at", "instance": "i", "burst_limit_hz": 999, "cpus": "0", "bursts": []});
+    let asked = json!({"node": "looked-at", "frequency_hz": 999, "seconds": 1});
+    for (method, shown, body, status) in [
+        ("post", "/api/v1/agent/bursts", &question, 200),
+        ("post", "/api/v1/bursts", &asked, 201),
+        ("post", "/api/v1/bursts", &asked, 429),
+        ("post", "/api/v1/agent/bursts", &question, 200),
+        ("get", "/api/v1/bursts", &Value::Null, 200),
+    ] {
+        let request = Request::builder()
+            .method(&*method.to_uppercase())
+            .uri(shown)
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()));
+        let (found, _, body) = server.send(request.unwrap()).await;
+        let text = String::from_utf8_lossy(&body);
+        assert_eq!(found.as_u16(), status, "{method} {shown}: {text}");
+        judge.holds((method, shown), status, &body);
+    }
+    let list = server.json("bursts", &[]).await;
+    let id = list["bursts"][0]["id"].as_str().unwrap();
+    let ended = Request::delete(format!("/api/v1/bursts/{id}")).body(Body::empty());
+    let (found, _, body) = server.send(ended.unwrap()).await;
+    judge.holds(("delete", "/api/v1/bursts/{id}"), found.as_u16(), &body);
+    for (schema, body) in [("BurstQuestion", &question), ("AskedBurst", &asked)] {
         assert_eq!(judge.fault(&format!("/components/schemas/{schema}"), body), None);
     }
     for path in ["nodes", "info"] {

@@ -13,6 +13,8 @@ export const LIMIT_WORDS: Record<string, string> = {
   lines_left_out: "files whose line numbers would have taken too much memory: they have function names only",
   tables_evicted: "unwind tables given up for others that were needed more",
   rate_lowered: "times that the rate was lowered, to stay within --cpu-limit",
+  burst_rate_lowered: "times that a closer look had its rate lowered, to stay within --cpu-limit",
+  burst_processes_left_out: "processes that a closer look left at the usual rate, since too many are of its name",
   memory_limit_reached:
     "intervals above --memory-limit: inlined functions and lines are left out, then unwind tables given up",
   process_events_lost: "starts and ends of processes not seen: a short process may lack its name or its stacks",

@@ -37,7 +37,7 @@ export function groupMarkers(
 
 /** How many there are of each kind, in words: `2 versions, 1 note`. */
 export function kindsText(markers: readonly Marker[]): string {
-  const words = { version: "version", agent: "agent start", note: "note" } as const;
+  const words = { version: "version", agent: "agent start", burst: "burst", note: "note" } as const;
   return (Object.keys(words) as (keyof typeof words)[])
     .map((kind) => ({ kind, number: markers.filter((marker) => marker.kind === kind).length }))
     .filter(({ number }) => number > 0)

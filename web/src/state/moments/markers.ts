@@ -1,4 +1,4 @@
-/** What happened in the range of the charts: notes, versions that came, agents that began. */
+/** What happened in the range of the charts: notes, versions that came, agents that began, bursts. */
 import { api } from "../../api/index.ts";
 import { commonSelector } from "../../logic/compare/versions.ts";
 import { fields } from "../address/page.ts";

@@ -11,8 +11,8 @@ import { compareVersionsOf, say } from "../../state/moments/said.ts";
 import { compareWindows } from "../../state/moments/versions.ts";
 import { present } from "../../state/question/question.ts";
 
-export const KIND_WORDS = { note: "note", version: "version", agent: "agent started" } as const;
-export const KIND_MARKS = { note: "▼", version: "◆", agent: "●" } as const;
+export const KIND_WORDS = { note: "note", version: "version", agent: "agent started", burst: "burst" } as const;
+export const KIND_MARKS = { note: "▼", version: "◆", agent: "●", burst: "◎" } as const;
 
 const TITLE_ROOM = 160;
 const TEXT_ROOM = 240;

@@ -18,7 +18,7 @@ const MOST_TOLD = 50;
 const EDGE = 8;
 const NONE: readonly Marker[] = [];
 /** What a group's sign shows is the kind that says most. */
-const RANK = ["version", "note", "agent"] as const;
+const RANK = ["version", "note", "burst", "agent"] as const;
 
 const MOVES: Record<string, (at: number, last: number) => number> = {
   ArrowRight: (at, last) => Math.min(at + 1, last),

@@ -3,6 +3,7 @@
 //! In: nothing. Out: schemas. `render/` and `api/ops` write the answers; tests hold what a server answers against these
 //! schemas, with no field more than they name.
 
+mod bursts;
 mod charts;
 mod common;
 mod notes;
@@ -24,6 +25,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         tables::tables(),
         senders::senders(),
         notes::notes(),
+        bursts::bursts(),
     ]
     .concat()
 }

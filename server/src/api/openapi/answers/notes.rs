@@ -1,11 +1,11 @@
 //! Markers, and addresses with names.
 
 use super::common::{Fields, damaged};
-use crate::api::openapi::schema::{count, flag, integer, list, map, object, text, words};
+use crate::api::openapi::schema::{count, flag, integer, list, map, object, or_null, text, words};
 use serde_json::{Value, json};
 
 /// What a request has; it has no other fields.
-fn sent<'f>(about: &str, fields: impl IntoIterator<Item = (&'f str, Value)>) -> Value {
+pub(super) fn sent<'f>(about: &str, fields: impl IntoIterator<Item = (&'f str, Value)>) -> Value {
     let mut schema = object(about, fields);
     schema["additionalProperties"] = json!(false);
     schema
@@ -19,15 +19,19 @@ pub(super) fn notes() -> Fields {
     let marker = object(
         "A marker.",
         [
-            ("id", text("Of one that was sent; else empty.")),
+            ("id", text("Of one that was sent, and of a burst; else empty.")),
             (
                 "kind",
                 words(
-                    "Whether it was sent, a version came, or an agent began.",
-                    ["note", "version", "agent"],
+                    "Whether it was sent, a version came, an agent began, or a node was looked at more closely.",
+                    ["note", "version", "agent", "burst"],
                 ),
             ),
             ("time", integer("When, in Unix milliseconds.")),
+            (
+                "until?",
+                or_null(integer("Of a burst: when it ended, or will, in Unix milliseconds.")),
+            ),
             ("title", text("What happened.")),
             ("text", text("More of it. It may be empty.")),
             ("labels", labels()),

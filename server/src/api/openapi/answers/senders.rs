@@ -79,6 +79,10 @@ pub(super) fn senders() -> Fields {
     let agent = vec![
         or_unknown("frequency_hz", integer("The newest batch's rate in Hz.")),
         or_unknown("cpus", integer("CPUs that were observed.")),
+        (
+            "burst_limit_hz",
+            integer("The highest rate of a closer look in Hz; 0 where there is none."),
+        ),
         ("cpus_offline", text("CPUs that were off, such as `2-3,7`.")),
         or_unknown("samples_taken", integer("Samples that the instance took.")),
         or_unknown(

@@ -1,0 +1,473 @@
+//! Closer looks on demand, over HTTP: who may ask, what is refused, and what an agent hears and says.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+use stakeout_server::api::{AppState, Tokens, app};
+use stakeout_server::store::{Store, StoreConfig};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tower::ServiceExt;
+
+use crate::support::Sender;
+use prost::Message;
+
+struct Server {
+    app: Router,
+    store: Arc<Store>,
+}
+
+impl Server {
+    async fn open(dir: &Path, change: impl FnOnce(AppState) -> AppState) -> Server {
+        let config = StoreConfig {
+            commit_interval: Duration::from_millis(20),
+            min_free_bytes: 0,
+            ..StoreConfig::new(dir)
+        };
+        let store = Store::open(config).await.unwrap();
+        let state = change(AppState::new(store.clone()));
+        Server { app: app(state), store }
+    }
+
+    async fn ask(&self, method: &str, path: &str, token: &str, body: &Value) -> (u16, Value) {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1/{path}"));
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let text = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let request = request
+            .header("content-type", "application/json")
+            .body(Body::from(text));
+        let answer = self.app.clone().oneshot(request.unwrap()).await.unwrap();
+        let status = answer.status().as_u16();
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    async fn begin(&self, body: &Value) -> (u16, Value) {
+        self.ask("POST", "bursts", "", body).await
+    }
+
+    async fn list(&self) -> Vec<Value> {
+        let (status, answer) = self.ask("GET", "bursts", "", &Value::Null).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["bursts"].as_array().unwrap().clone()
+    }
+
+    /// An agent asks, and is held for so long at most.
+    async fn poll(&self, agent: &Agent, wait_ms: u64, bursts: &[Value]) -> Value {
+        let (status, answer) = self
+            .ask("POST", "agent/bursts", "", &agent.question(wait_ms, bursts))
+            .await;
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+}
+
+#[derive(Clone)]
+struct Agent {
+    node: &'static str,
+    instance: &'static str,
+    limit_hz: u32,
+    has_pmu: bool,
+}
+
+fn agent(node: &'static str, instance: &'static str) -> Agent {
+    Agent {
+        node,
+        instance,
+        limit_hz: 999,
+        has_pmu: false,
+    }
+}
+
+impl Agent {
+    fn question(&self, wait_ms: u64, bursts: &[Value]) -> Value {
+        json!({"node": self.node, "instance": self.instance, "agent_version": "0.1.0", "cpus": "0-3", "wait_ms": wait_ms,
+            "burst_limit_hz": self.limit_hz, "has_pmu": self.has_pmu, "bursts": bursts})
+    }
+}
+
+fn said(id: &Value, state: &str) -> Value {
+    json!({"id": id, "state": state, "from_ms": 1_795_000_000_000_i64, "until_ms": 1_795_000_010_000_i64, "cpus": "0-3",
+        "frequency_hz": 999, "samples": 9_990, "cpu_seconds": 0.25, "reason": ""})
+}
+
+fn burst(node: &str) -> Value {
+    json!({"node": node, "cpus": "0,2-3", "process": "db", "frequency_hz": 999, "seconds": 10})
+}
+
+fn message(answer: &Value) -> String {
+    format!(
+        "{} / {}",
+        answer["error"]["message"].as_str().unwrap_or_default(),
+        answer["error"]["hint"].as_str().unwrap_or_default()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_hears_at_once_and_says_what_became_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Arc::new(Server::open(dir.path(), |state| state).await);
+    let held = {
+        let server = server.clone();
+        tokio::spawn(async move { server.poll(&agent("db-1", "i"), 20_000, &[]).await })
+    };
+    // Until the agent is known.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let (begun, made) = loop {
+        let begun = Instant::now();
+        let (status, made) = server.begin(&burst("db-1")).await;
+        if status == 201 {
+            break (begun, made);
+        }
+        assert!(Instant::now() < deadline, "{made}");
+        tokio::task::yield_now().await;
+    };
+    let order = held.await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let own = &made["bursts"][0];
+    let id = &own["id"];
+    assert_eq!(
+        (&own["state"], &own["node"], &own["from_ms"], &own["cpus"]),
+        (&json!("waiting"), &json!("db-1"), &Value::Null, &json!("0,2-3"))
+    );
+    assert_eq!(
+        order["begin"],
+        json!([{"id": id, "cpus": "0,2-3", "service": "", "process": "db", "frequency_hz": 999, "seconds": 10}])
+    );
+    // The answer may not have come: it is said until the agent has heard it.
+    assert_eq!(server.poll(&agent("db-1", "i"), 0, &[]).await["begin"], order["begin"]);
+    let nothing = json!({"begin": [], "cancel": [], "told": [], "again_ms": 0});
+    assert_eq!(
+        server.poll(&agent("db-1", "i"), 0, &[said(id, "running")]).await,
+        nothing
+    );
+    assert_eq!(server.list().await[0]["state"], "running");
+    // One at a time.
+    let (status, answer) = server.begin(&burst("db-1")).await;
+    assert_eq!((status, &answer["error"]["code"]), (429, &json!("too_many_requests")));
+    assert!(
+        message(&answer).contains("another burst is under way on db-1"),
+        "{answer}"
+    );
+    let told = server.poll(&agent("db-1", "i"), 0, &[said(id, "ended")]).await;
+    assert_eq!(told["told"], json!([id]));
+    let list = server.list().await;
+    assert_eq!(list.len(), 1);
+    assert_eq!(
+        (&list[0]["state"], &list[0]["samples"], &list[0]["cpu_seconds"]),
+        (&json!("ended"), &json!(9_990), &json!(0.25))
+    );
+    // It is a marker, of its node.
+    let markers = |query: &str| format!("markers?from=1794999999000&until=1795000020000&kinds=burst&query={query}");
+    let (_, shown) = server.ask("GET", &markers("{}"), "", &Value::Null).await;
+    let marker = &shown["markers"][0];
+    assert_eq!(
+        (&marker["kind"], &marker["time"], &marker["until"], &marker["labels"]),
+        (
+            &json!("burst"),
+            &json!(1_795_000_000_000_i64),
+            &json!(1_795_000_010_000_i64),
+            &json!({"node": "db-1", "process": "db"})
+        )
+    );
+    assert_eq!(marker["title"], "999 Hz on CPU 0-3 for 10.0 s");
+    let (_, shown) = server
+        .ask("GET", &markers("%7Bnode=%22x%22%7D"), "", &Value::Null)
+        .await;
+    assert_eq!(shown["markers"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_is_refused_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::open(dir.path(), |state| state).await;
+    // An agent that ships and does not ask.
+    let mut old = Sender::new("old-1", 10);
+    let body = old.batch(1, crate::support::now_ns()).encode_to_vec();
+    let sent = Request::post("/v1development/profiles")
+        .header("content-type", "application/x-protobuf")
+        .body(Body::from(body));
+    assert_eq!(server.app.clone().oneshot(sent.unwrap()).await.unwrap().status(), 200);
+    server.poll(&agent("db-1", "i"), 0, &[]).await;
+    let lower = Agent {
+        limit_hz: 200,
+        ..agent("db-2", "k")
+    };
+    server.poll(&lower, 0, &[]).await;
+    let with = |more: Value| {
+        let mut body = burst("db-1");
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        body
+    };
+    for (body, status, words) in [
+        (
+            with(json!({"node": "nowhere"})),
+            404,
+            "no agent of a node `nowhere` is known",
+        ),
+        (with(json!({"node": "old-1"})), 400, "`old-1` does not ask for bursts"),
+        (with(json!({"node": "old-1"})), 400, "older than bursts"),
+        (
+            with(json!({"node": "db-2"})),
+            400,
+            "999 Hz is above the limit of db-2, 200 Hz (--burst-limit)",
+        ),
+        (
+            with(json!({"frequency_hz": 4999})),
+            400,
+            "4999 Hz is above the limit of db-1, 999 Hz",
+        ),
+        (with(json!({"frequency_hz": 5000})), 400, "from 1 to 4999"),
+        (with(json!({"frequency_hz": 0})), 400, "`frequency_hz` is 0"),
+        (with(json!({"frequency_hz": "many"})), 400, "cannot be read"),
+        (with(json!({"seconds": 61})), 400, "from 1 to 60"),
+        (with(json!({"seconds": 0})), 400, "`seconds` is 0"),
+        (with(json!({"cpus": "a"})), 400, "a list of CPUs such as 0,2-3"),
+        (
+            with(json!({"cpus": "2-5"})),
+            400,
+            "CPU 4 is not online at db-1: online are 0-3",
+        ),
+        (with(json!({"process": "a\nb"})), 400, "no control characters"),
+        (with(json!({"colour": "red"})), 400, "unknown field"),
+        (
+            with(json!({"query": "{}"})),
+            400,
+            "neither a `node` nor a `query`, or both",
+        ),
+        (json!({"frequency_hz": 999, "seconds": 1}), 400, "neither a `node`"),
+        (
+            json!({"query": "{service=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "speaks of `service`",
+        ),
+        (
+            json!({"query": "{node=~\"x.*\"}", "frequency_hz": 999, "seconds": 1}),
+            404,
+            "selects no node",
+        ),
+        (json!({"query": "{node", "frequency_hz": 999, "seconds": 1}), 400, ""),
+    ] {
+        let (got, answer) = server.begin(&body).await;
+        assert_eq!(got, status, "{body}: {answer}");
+        assert!(message(&answer).contains(words), "{body}: {}", message(&answer));
+    }
+    assert_eq!(server.list().await.len(), 0);
+    // Several at once, of which one cannot.
+    let (status, made) = server
+        .begin(&json!({"query": "{node=~\"db-.*\"}", "frequency_hz": 999, "seconds": 5}))
+        .await;
+    let states: Vec<(&str, &str)> = made["bursts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|burst| (burst["node"].as_str().unwrap(), burst["state"].as_str().unwrap()))
+        .collect();
+    assert_eq!((status, states), (201, vec![("db-1", "waiting"), ("db-2", "refused")]));
+    // What agents may not say.
+    let question = agent("db-1", "i").question(0, &[]);
+    for (name, value) in [
+        ("node", json!("")),
+        ("node", json!("x".repeat(2_000))),
+        ("bursts", json!(vec![said(&json!("a"), "ended"); 65])),
+        ("bursts", json!([said(&json!("a"), "exploded")])),
+    ] {
+        let mut wrong = question.clone();
+        wrong[name] = value;
+        let (status, answer) = server.ask("POST", "agent/bursts", "", &wrong).await;
+        assert_eq!(status, 400, "{name}: {answer}");
+    }
+    // Where the processor counts events, more may be asked for.
+    let fast = Agent {
+        has_pmu: true,
+        limit_hz: 4_999,
+        ..agent("db-3", "m")
+    };
+    server.poll(&fast, 0, &[]).await;
+    let (status, answer) = server
+        .begin(&json!({"node": "db-3", "frequency_hz": 4_999, "seconds": 5}))
+        .await;
+    assert_eq!(status, 201, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bursts_need_a_token_of_their_own_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let kinds = |state| AppState {
+        ingest_tokens: Tokens::from_lines("ship"),
+        view_tokens: Tokens::from_lines("view"),
+        burst_tokens: Tokens::from_lines("burst"),
+        senders_may_burst: false,
+        ..state
+    };
+    let server = Server::open(dir.path(), kinds).await;
+    let question = agent("db-1", "i").question(0, &[]);
+    for (token, status) in [("", 401), ("view", 401), ("burst", 401), ("ship", 200)] {
+        assert_eq!(
+            server.ask("POST", "agent/bursts", token, &question).await.0,
+            status,
+            "{token}"
+        );
+    }
+    for (token, status) in [("", 401), ("ship", 401), ("burst", 401), ("view", 200)] {
+        assert_eq!(
+            server.ask("GET", "bursts", token, &Value::Null).await.0,
+            status,
+            "{token}"
+        );
+    }
+    for token in ["", "ship", "view", "wrong"] {
+        let (status, answer) = server.ask("POST", "bursts", token, &burst("db-1")).await;
+        assert_eq!(status, 401, "{token}");
+        assert!(message(&answer).starts_with("a token for bursts"), "{answer}");
+        assert_eq!(
+            server.ask("DELETE", "bursts/x", token, &Value::Null).await.0,
+            401,
+            "{token}"
+        );
+    }
+    let (status, made) = server.ask("POST", "bursts", "burst", &burst("db-1")).await;
+    assert_eq!(status, 201, "{made}");
+    let id = made["bursts"][0]["id"].as_str().unwrap();
+    assert_eq!(
+        server
+            .ask("DELETE", &format!("bursts/{id}"), "burst", &Value::Null)
+            .await
+            .0,
+        200
+    );
+    server.store.close().await;
+
+    // Beyond loopback without tokens for it there are none, whoever asks; and no agent is kept waiting.
+    let dir = tempfile::tempdir().unwrap();
+    let off = |state| AppState {
+        ingest_tokens: Tokens::from_lines("ship"),
+        senders_may_burst: false,
+        ..state
+    };
+    let server = Server::open(dir.path(), off).await;
+    for token in ["", "ship"] {
+        let (status, answer) = server.ask("POST", "bursts", token, &burst("db-1")).await;
+        assert_eq!(status, 403);
+        assert!(message(&answer).contains("--burst-token-file"), "{answer}");
+    }
+    let (status, answer) = server
+        .ask(
+            "POST",
+            "agent/bursts",
+            "ship",
+            &agent("db-1", "i").question(20_000, &[]),
+        )
+        .await;
+    assert_eq!((status, &answer["again_ms"]), (200, &json!(60_000)));
+    server.store.close().await;
+
+    // On loopback who may send may.
+    let dir = tempfile::tempdir().unwrap();
+    let loopback = |state| AppState {
+        ingest_tokens: Tokens::from_lines("ship"),
+        ..state
+    };
+    let server = Server::open(dir.path(), loopback).await;
+    server.ask("POST", "agent/bursts", "ship", &question).await;
+    assert_eq!(server.ask("POST", "bursts", "", &burst("db-1")).await.0, 401);
+    assert_eq!(server.ask("POST", "bursts", "ship", &burst("db-1")).await.0, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_can_be_cancelled_and_outlives_a_restart_of_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::open(dir.path(), |state| state).await;
+    let who = agent("db-1", "i");
+    server.poll(&who, 0, &[]).await;
+    // Before the agent has it.
+    let (_, made) = server.begin(&burst("db-1")).await;
+    let first = made["bursts"][0]["id"].clone();
+    let path = |id: &Value| format!("bursts/{}", id.as_str().unwrap());
+    let (status, ended) = server.ask("DELETE", &path(&first), "", &Value::Null).await;
+    assert_eq!((status, &ended["bursts"][0]["state"]), (200, &json!("cancelled")));
+    assert_eq!(server.poll(&who, 0, &[]).await["begin"], json!([]));
+    assert_eq!(server.ask("DELETE", "bursts/nothing", "", &Value::Null).await.0, 404);
+    // While it runs, over a restart of the server.
+    let (_, made) = server.begin(&burst("db-1")).await;
+    let second = made["bursts"][0]["id"].clone();
+    server.poll(&who, 0, &[said(&second, "running")]).await;
+    server.store.close().await;
+    drop(server);
+    let server = Arc::new(Server::open(dir.path(), |state| state).await);
+    let list = server.list().await;
+    let states: Vec<&str> = list.iter().map(|burst| burst["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["running", "cancelled"]);
+    let held = {
+        let (server, who, second) = (server.clone(), who.clone(), second.clone());
+        tokio::spawn(async move { server.poll(&who, 20_000, &[said(&second, "running")]).await })
+    };
+    let begun = Instant::now();
+    // The agent's question may come before or after it.
+    let (status, ended) = server.ask("DELETE", &path(&second), "", &Value::Null).await;
+    assert_eq!((status, &ended["bursts"][0]["state"]), (200, &json!("running")));
+    assert_eq!(held.await.unwrap()["cancel"], json!([second]));
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    let told = server.poll(&who, 0, &[said(&second, "cancelled")]).await;
+    assert_eq!(told["told"], json!([second]));
+    assert_eq!(server.list().await[0]["state"], "cancelled");
+    // An agent that is started anew takes its burst along.
+    let (_, made) = server.begin(&burst("db-1")).await;
+    let third = made["bursts"][0]["id"].clone();
+    server.poll(&who, 0, &[said(&third, "running")]).await;
+    server.poll(&agent("db-1", "another"), 0, &[]).await;
+    let list = server.list().await;
+    assert_eq!(
+        (&list[0]["id"], &list[0]["state"], &list[0]["reason"]),
+        (&third, &json!("lost"), &json!("its agent was started anew"))
+    );
+    // One of which the server knows nothing is to end.
+    let unknown = server
+        .poll(&agent("db-1", "another"), 0, &[said(&json!("ffff"), "running")])
+        .await;
+    assert_eq!(unknown["cancel"], json!(["ffff"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_question_ends_the_one_before_and_nodes_tell_the_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Arc::new(Server::open(dir.path(), |state| state).await);
+    let mut shipping = Sender::new("db-1", 10);
+    let instance: &'static str = Box::leak(shipping.instance.clone().into_boxed_str());
+    let body = shipping.batch(1, crate::support::now_ns()).encode_to_vec();
+    let sent = Request::post("/v1development/profiles")
+        .header("content-type", "application/x-protobuf")
+        .body(Body::from(body));
+    assert_eq!(server.app.clone().oneshot(sent.unwrap()).await.unwrap().status(), 200);
+    let limit = || async {
+        let (_, nodes) = server.ask("GET", "nodes", "", &Value::Null).await;
+        nodes["nodes"][0]["burst_limit_hz"].clone()
+    };
+    assert_eq!(limit().await, json!(0));
+    let who = Agent {
+        limit_hz: 4_999,
+        ..agent("db-1", instance)
+    };
+    let held = {
+        let (server, who) = (server.clone(), who.clone());
+        tokio::spawn(async move { server.poll(&who, 30_000, &[]).await })
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while limit().await != json!(999) {
+        assert!(Instant::now() < deadline);
+    }
+    let begun = Instant::now();
+    server.poll(&who, 0, &[]).await;
+    held.await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
