@@ -32,8 +32,6 @@ volatile u64 turn_ns = 0;
 volatile u64 visit_turn_ns = 0;
 volatile u64 visit_until_ns = 0;
 volatile u64 visited_ns = 0;
-/* Another one whenever the entries of `queues` were read. */
-volatile u64 queue_interval = 0;
 /* Not 0 while there is a visit: only then do switches take the threads' locks, which cost as much as all the rest. */
 volatile u64 visiting = 0;
 /* Threads that are observed, and the next entry to try for a wait that ends. */
@@ -53,17 +51,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct so_wait_counters);
 } wait_counters SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, SO_MAX_QUEUES);
-	__type(key, struct so_queue_key);
-	__type(value, struct so_queue);
-} queues SEC(".maps");
-
-/* What an entry begins as. */
-const struct so_queue no_queue = {};
 
 /* A wait that has ended. In the ring it stands from `wait` on. */
 struct so_pending {
@@ -406,57 +393,8 @@ SO_INLINE u64 come_back(struct so_wait *wait, struct task_struct *task, u64 now,
 	return since && wait->wake_ns >= since && wait->wake_ns <= now ? wait->wake_ns : 0;
 }
 
-/* A new entry. Apart, so that a switch has the more of the BPF stack. */
-static __attribute__((noinline)) struct so_queue *begin_queue(struct task_struct *task, struct so_queue_key *key,
-			struct so_wait_counters *counter)
-{
-	struct mm_struct *mm = task->mm;
-	struct so_queue *queue;
-
-	bpf_map_update_elem(&queues, key, &no_queue, 0);
-	queue = bpf_map_lookup_elem(&queues, key);
-	if (queue) {
-		queue->image = mm ? mm->start_stack : 0;
-		queue->proc_tgid = so_proc_tgid(task->group_leader, task->tgid);
-		queue->flags = task->flags & PF_KTHREAD ? SO_SAMPLE_KERNEL_THREAD : 0;
-		bpf_probe_read_kernel(queue->comm, sizeof(queue->comm), task->comm);
-		return queue;
-	}
-	counter->queues_left_out++;
-	key->start_boottime_ns = 0;
-	key->cgroup_id = 0;
-	key->tgid = 0;
-	key->exec_id = 0;
-	return bpf_map_lookup_elem(&queues, key);
-}
-
-/* Counts a wait for this CPU by its length. Nothing else writes its entry. */
-SO_INLINE void count_queue(struct task_struct *task, u64 ns, struct so_wait_counters *counter)
-{
-	struct so_queue_key key = {
-		.start_boottime_ns = task->group_leader->start_boottime,
-		.cgroup_id = task->cgroups->dfl_cgrp->kn->id,
-		.tgid = task->tgid,
-		.exec_id = (u32)task->self_exec_id,
-		.cpu = bpf_get_smp_processor_id(),
-	};
-	struct so_queue *queue = bpf_map_lookup_elem(&queues, &key);
-	u64 interval = queue_interval;
-
-	if (!queue) {
-		queue = begin_queue(task, &key, counter);
-		if (!queue)
-			return;
-	}
-	if (queue->interval != interval) {
-		queue->interval = interval;
-		queue->longest_ns = 0;
-	}
-	queue->total_ns += ns;
-	if (ns > queue->longest_ns)
-		queue->longest_ns = ns;
-	queue->buckets[so_queue_bucket(ns) & (SO_QUEUE_BUCKETS - 1)]++;
-}
+#include "queues.h"
+#include "wakers.h"
 
 /* Arguments: whether it is preempted, who leaves, who comes, the state of who leaves. */
 SO_INLINE int switch_threads(u64 *ctx, int can_ask)
@@ -509,78 +447,6 @@ SEC("tp_btf/sched_switch")
 int on_switch_old(u64 *ctx)
 {
 	return switch_threads(ctx, 0);
-}
-
-SO_INLINE void set_woken(struct so_woken *woken, struct task_struct *task)
-{
-	struct task_struct *leader = task->group_leader;
-	struct mm_struct *mm = task->mm;
-
-	woken->start_boottime_ns = leader->start_boottime;
-	woken->cgroup_id = task->cgroups->dfl_cgrp->kn->id;
-	woken->image = mm ? mm->start_stack : 0;
-	woken->tgid = task->tgid;
-	woken->tid = task->pid;
-	woken->exec_id = (u32)task->self_exec_id;
-	woken->proc_tgid = so_proc_tgid(leader, task->tgid);
-	woken->flags = task->flags & PF_KTHREAD ? SO_SAMPLE_KERNEL_THREAD : 0;
-	woken->unused = 0;
-	bpf_probe_read_kernel(woken->comm, sizeof(woken->comm), task->comm);
-}
-/* Hands over who ends a wait, with what was walked of its stack. */
-APART int put_waker(u32 walk_end)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct so_wait_counters *counter = counters_of_waits();
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-	u64 size;
-
-	if (!counter || !record)
-		return 0;
-	size = sizeof(record->wait) + sizeof(record->header);
-	size += (u64)(record->header.kernel_frames & (SO_RECORD_FRAMES / 2 - 1)) * sizeof(u64);
-	record->header.walk_end = walk_end;
-	if (walk_end != SO_WALK_NONE)
-		size += (u32)end_stack(0);
-	if (size > sizeof(record->wait) + sizeof(record->header) + sizeof(record->words))
-		size = sizeof(record->wait) + sizeof(record->header) + sizeof(record->words);
-	put_record(counter, &record->wait, size);
-	return 0;
-}
-
-/* Puts the running thread into the scratch as who ends a wait. 1 where it has a user stack. */
-SO_INLINE int enter_waker(void *ctx, struct task_struct *woken, struct so_wait *wait, u64 ended_ns)
-{
-	u32 cpu = bpf_get_smp_processor_id(), frames;
-	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct so_walk *walk;
-	long bytes;
-
-	if (!record)
-		return 0;
-	record->wait.off_cpu_ns = ended_ns;
-	record->wait.run_queue_ns = 0;
-	record->wait.began_ns = wait->began_ns;
-	record->wait.run_count = 0;
-	record->wait.state = SO_WAIT_ENDED | (wait->state & SO_WAIT_STATE_BITS);
-	record->wait.unused = 0;
-	set_woken(&record->wait.woken, woken);
-	set_thread(&record->header, task);
-	bytes = bpf_get_stack(ctx, record->words, SO_MAX_KERNEL_FRAMES * sizeof(u64), 0);
-	frames = bytes > 0 ? (u32)bytes / sizeof(u64) : 0;
-	if (frames >= SO_MAX_KERNEL_FRAMES) {
-		frames = SO_MAX_KERNEL_FRAMES;
-		record->header.flags |= SO_SAMPLE_KERNEL_CUT;
-	}
-	record->header.kernel_frames = frames;
-	if (task->flags & PF_KTHREAD || !task->mm) {
-		record->header.flags |= SO_SAMPLE_KERNEL_THREAD;
-		return 0;
-	}
-	walk = &record->walk;
-	SET_ENTERED_REGISTERS(walk, record->scan.words, (struct pt_regs *)bpf_task_pt_regs(task));
-	return 1;
 }
 
 /* Argument: who is woken. It stands in the queue of its CPU from now on, wherever it was woken from. */

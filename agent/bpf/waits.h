@@ -109,7 +109,7 @@ SO_INLINE u64 so_clock_run(struct so_wait *wait, u64 ns)
 	return passed + (wait->at_ns >= wait->point_ns);
 }
 
-/* Nanoseconds that this wait stands for, were it to end now. The clock stays as it is: it draws the same points again. */
+/* What this wait would stand for, if it ended now. The clock stays as it is, and will draw the same points again. */
 SO_INLINE u64 so_would_tell(const struct so_wait *wait, u64 now_ns)
 {
 	struct so_wait copy = *wait;

@@ -5,6 +5,7 @@
 //! later batches. Never: blocks the caller of [`Shipper::submit`], sends a batch that is not in the spool, or changes
 //! one that is.
 
+mod answer;
 mod batch;
 mod bursts;
 mod config;

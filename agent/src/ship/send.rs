@@ -6,8 +6,8 @@ use std::time::Duration;
 use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Certificate, Client, Response, StatusCode, Url, redirect};
 
+use super::answer::{Answer, answer, refusal};
 use super::config::{ShipConfig, ShipError, Token};
-use super::encode::{self, Answer};
 use super::spool::SpooledBatch;
 
 const PATH: &str = "/v1development/profiles";
@@ -181,7 +181,7 @@ fn verdict(url: &Url, reply: Reply<'_>) -> Outcome {
         failed(reason, true)
     };
     match status.as_u16() {
-        200..=299 if protobuf || body.is_empty() => match encode::answer(body) {
+        200..=299 if protobuf || body.is_empty() => match answer(body) {
             Answer::Taken => Outcome::Acknowledged {
                 refused: 0,
                 message: String::new(),
@@ -223,7 +223,7 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
 
 /// The message of a status in protobuf or of our own error format, else the text itself, fit for a log.
 fn message(protobuf: bool, body: &[u8]) -> String {
-    if let Some(told) = protobuf.then(|| encode::refusal(body)).flatten() {
+    if let Some(told) = protobuf.then(|| refusal(body)).flatten() {
         return printable(&told);
     }
     let json = serde_json::from_slice::<serde_json::Value>(body).ok();

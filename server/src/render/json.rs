@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(super) const NS_PER_MS: i64 = 1_000_000;
+pub(in crate::render) const NS_PER_MS: i64 = 1_000_000;
 
 /// Memory of each node that an answer has, while it is written: its place, its columns and its part of the names, in
 /// bytes; of a difference with the verdict and its columns. Of each node of the whole tree, while it is decided
@@ -28,7 +28,7 @@ const TREE_NODE_BYTES: usize = 16;
 const MOMENT_BYTES: usize = 160;
 const ROW_BYTES: usize = 3_000;
 
-pub(super) fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
+pub(in crate::render) fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
     serde_json::to_writer(to, value).map_err(|error| RenderError::new("JSON", error))
 }
 

@@ -1,8 +1,8 @@
 //! The programs that see threads wait, loaded beside the sampler, whose tables they share.
 //!
 //! In: the periods of the threads' clocks. Out: records in a ring of their own, and counters. Where the kernel
-//! lacks what they need, there are none. `sleepers` completes the records of threads that sleep on, `queues` reads waits
-//! for a CPU by their length, `clock` tests what both sides count by.
+//! lacks what they need, there are none. `sleepers` completes the records of threads that sleep on, `queues` reads
+//! waits for a CPU by their length, `clock` tests what both sides count by.
 
 #[cfg(test)]
 mod clock;

@@ -13,7 +13,6 @@ pub(crate) mod heatmap;
 pub(crate) mod labels;
 pub(crate) mod matching;
 pub(crate) mod profile_types;
-pub(crate) mod run_queue;
 pub(crate) mod series;
 pub(crate) mod state;
 pub(crate) mod timeline;

@@ -1,6 +1,6 @@
 /**
- * How long threads waited for a CPU. In: the server's answer. Out: the label by which it can be asked, lines over time on
- * a logarithmic scale, rows of a table. Lengths are seconds.
+ * How long threads waited for a CPU. In: the server's answer. Out: the label by which it can be asked, lines over time
+ * on a logarithmic scale, rows of a table. Lengths are seconds.
  */
 import type { QueueLine, RunQueueAnswer } from "../../api/types.ts";
 import { parseSelector } from "../labels/selector.ts";

@@ -1,8 +1,8 @@
 //! Threads' time as JSON.
 
-use super::json::{NS_PER_MS, exposure, write};
 use crate::query::ThreadTime;
 use crate::render::error::RenderError;
+use crate::render::json::{NS_PER_MS, exposure, write};
 use crate::render::writer::Writer;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! The JSON answer of waits for a CPU.
 
-use super::json::{NS_PER_MS, write};
 use crate::query::{QueueLine, RunQueues};
 use crate::render::error::RenderError;
+use crate::render::json::{NS_PER_MS, write};
 use crate::render::writer::Writer;
 use crate::run_queue::WaitLengths;
 use serde::Serialize;
