@@ -1,6 +1,7 @@
 /**
  * Where threads' time goes. In: the server's answer. Out: parts in their order, rows with a level for each part, and
- * the same over time as layers of a chart. Levels are thread-seconds for each observed second: threads that ran, or waited.
+ * the same over time as layers of a chart. Levels are thread-seconds for each observed second: threads that ran, or
+ * waited.
  */
 import type { ThreadTimeAnswer } from "../../api/types.ts";
 import { type Stack, stackOf } from "../series/stack.ts";
