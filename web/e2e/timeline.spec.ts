@@ -45,12 +45,18 @@ test.describe("timeline", () => {
     await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(3);
     await expect(page.getByTestId("lane-opened")).toHaveCount(0);
     const { from, until } = windows.after;
-    const answer = await request.get(
-      `/api/v1/timeline?${new URLSearchParams({ query: `{cpu="${other}"}`, from: String(from), until: String(until) })}`,
-    );
+    // Where agents tell waits, they stand among the samples.
+    const asked = {
+      query: `{cpu="${other}"}`,
+      from: String(from),
+      until: String(until),
+      waits: "true",
+      limit: "20000",
+    };
+    const answer = await request.get(`/api/v1/timeline?${new URLSearchParams(asked)}`);
     const { samples } = (await answer.json()) as Samples;
     expect(samples.offset_ns.length).toBeGreaterThan(20);
-    const rows = page.getByRole("grid", { name: "Samples in the order of time" });
+    const rows = page.getByRole("grid", { name: /^Samples (and waits )?in the order of time$/ });
     await expect(rows).toHaveAttribute("aria-rowcount", String(samples.offset_ns.length + 1));
     // Who leaves a lane that they chose is offered all.
     await page.getByTestId("query").fill("");

@@ -121,7 +121,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     ],
   ],
   [
-    "Waits of a timeline",
+    "Waits",
     [
       ["← →", "through the waits of a thread"],
       ["↑ ↓", "to another thread"],
