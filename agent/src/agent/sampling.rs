@@ -484,8 +484,8 @@ impl Sampling {
         // At least once a second.
         let divisor = divisor.min(self.config.frequency_hz.max(1));
         let has_burst = self.bursting.take_has_run();
-        if divisor > self.divisor && has_burst && self.lower_burst()? {
-            self.rate_controller.take_back(self.divisor);
+        if has_burst && self.rate_controller.is_overdrawn() && self.lower_burst()? {
+            self.rate_controller.take_back();
             return Ok(());
         }
         if self.rate_controller.has_room() {

@@ -14,6 +14,9 @@ pub(in crate::agent) struct RateController {
     balance_seconds: Option<f64>,
     /// What may be saved up.
     most_seconds: f64,
+    is_overdrawn: bool,
+    /// The divisor before the last call.
+    before: u32,
     divisor: u32,
 }
 
@@ -23,6 +26,8 @@ impl RateController {
             limit,
             balance_seconds: None,
             most_seconds: 0.0,
+            is_overdrawn: false,
+            before: 1,
             divisor: 1,
         }
     }
@@ -35,6 +40,7 @@ impl RateController {
         self.most_seconds = most;
         let balance = self.balance_seconds.unwrap_or(most) + allowance * seconds - used_seconds;
         let balance = balance.clamp(-most, most);
+        (self.is_overdrawn, self.before) = (balance < 0.0, self.divisor);
         if balance < 0.0 {
             self.divisor = (self.divisor * 2).min(MAX_DIVISOR);
             // The lower rate gets a while to show what it saves.
@@ -50,9 +56,14 @@ impl RateController {
         self.divisor
     }
 
-    /// What was used more than may be went into something that does without it from now on: the rate stays.
-    pub(in crate::agent) fn take_back(&mut self, divisor: u32) {
-        self.divisor = divisor;
+    /// True where more was used than may be, by the last call.
+    pub(in crate::agent) fn is_overdrawn(&self) -> bool {
+        self.is_overdrawn
+    }
+
+    /// What was used more than may be went into something that does with less from now on: the rate stays.
+    pub(in crate::agent) fn take_back(&mut self) {
+        self.divisor = self.before;
     }
 
     /// True where a good part of what may be saved up is there.
