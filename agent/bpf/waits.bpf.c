@@ -72,22 +72,6 @@ struct {
 	__type(value, struct so_pending);
 } pending SEC(".maps");
 
-/* A record of a thread that sleeps. One visit at a time. */
-struct so_visit {
-	struct so_waited wait;
-	struct so_sample header;
-	u64 words[SO_MAX_KERNEL_FRAMES + 1 + sizeof(struct so_walk) / sizeof(u64)];
-	struct so_walk walk;
-	u64 registers[32];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct so_visit);
-} visits SEC(".maps");
-
 /* 1 while this CPU's scratch is used where interrupts, and so wake-ups, can come. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -395,6 +379,7 @@ SO_INLINE u64 come_back(struct so_wait *wait, struct task_struct *task, u64 now,
 
 #include "queues.h"
 #include "wakers.h"
+#include "sleepers.h"
 
 /* Arguments: whether it is preempted, who leaves, who comes, the state of who leaves. */
 SO_INLINE int switch_threads(u64 *ctx, int can_ask)
@@ -453,6 +438,23 @@ int on_switch_old(u64 *ctx)
 SEC("tp_btf/sched_wakeup")
 int on_wakeup(u64 *ctx)
 {
+	struct so_wait *wait;
+
+	if (!turn_ns)
+		return 0;
+	wait = bpf_task_storage_get(&waits, (struct task_struct *)ctx[0], NULL, 0);
+	if (wait)
+		*(volatile u64 *)&wait->wake_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/*
+ * Argument: who is being woken, by the running thread or by an interrupt of it; the above may be on another CPU, and
+ * later.
+ */
+SEC("tp_btf/sched_waking")
+int on_waking(u64 *ctx)
+{
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	u64 turn = turn_ns, now, ended_ns, from;
 	u32 zero = 0, *in_use;
@@ -463,13 +465,12 @@ int on_wakeup(u64 *ctx)
 	wait = bpf_task_storage_get(&waits, task, NULL, 0);
 	if (!wait)
 		return 0;
-	now = bpf_ktime_get_ns();
-	*(volatile u64 *)&wait->wake_ns = now;
 	from = wait->from_ns;
-	if (!from || from >= now || wait->turn_ns != turn || (wait->state & SO_WAIT_STATE_BITS) == SO_WAIT_PREEMPTED)
+	if (!from || wait->turn_ns != turn || (wait->state & SO_WAIT_STATE_BITS) == SO_WAIT_PREEMPTED)
 		return 0;
+	now = bpf_ktime_get_ns();
 	/* Most waits pass no point. */
-	if (!wait->told_ns && wait->at_ns + (now - from) < wait->point_ns)
+	if (from >= now || (!wait->told_ns && wait->at_ns + (now - from) < wait->point_ns))
 		return 0;
 	ended_ns = so_would_tell(wait, now);
 	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
@@ -526,45 +527,6 @@ int on_end(u64 *ctx)
 	if (bpf_task_storage_delete(&waits, task) == 0)
 		__sync_fetch_and_sub(&threads, 1);
 	return 0;
-}
-
-/* A sample of a thread that sleeps or waits on. */
-SO_INLINE void tell_sleeper(struct task_struct *task, struct so_wait *wait, struct so_passed *passed, u64 period,
-			    struct so_wait_counters *counter)
-{
-	u32 zero = 0, frames;
-	struct so_visit *record = bpf_map_lookup_elem(&visits, &zero);
-	u64 size;
-
-	if (!record)
-		return;
-	set_thread(&record->header, task);
-	set_wait(&record->wait, wait, passed, period);
-	if (bpf_core_field_exists(struct task_struct, sched_info.pcount))
-		record->wait.run_count = task->sched_info.pcount;
-	frames = take_kernel_stack(task, record->words, &record->header);
-	size = sizeof(record->wait) + sizeof(record->header) + (u64)frames * sizeof(u64);
-	if (task->flags & PF_KTHREAD || !task->mm) {
-		record->header.flags |= SO_SAMPLE_KERNEL_THREAD;
-	} else {
-		struct so_walk *walk = &record->walk;
-
-		SET_ENTERED_REGISTERS(walk, record->registers, (struct pt_regs *)bpf_task_pt_regs(task));
-		begin_walk(walk);
-		walk->tls_base = thread_base(task);
-		if (so_is_user_address(walk->pc)) {
-			frames &= SO_MAX_KERNEL_FRAMES;
-			record->words[frames] = walk->pc;
-			record->header.user_frames = 1;
-			record->header.walk_end = SO_WALK_ASLEEP;
-			__builtin_memcpy(&record->words[frames + 1], walk, sizeof(*walk));
-			size += sizeof(u64) + sizeof(*walk);
-		}
-	}
-	counter->sleepers_told++;
-	if (size > sizeof(record->wait) + sizeof(record->header) + sizeof(record->words))
-		size = sizeof(record->wait) + sizeof(record->header) + sizeof(record->words);
-	put_record(counter, &record->wait, size);
 }
 
 /*

@@ -16,7 +16,7 @@ struct Bound {
 
 /// What 6.18.44 said on 2026-11-28 of the sampler, and of the others, and a fifth more; x86-64. For kernels before
 /// 6.12 the sampler's bound is what 6.1.0-56 says.
-const BOUNDS: [Bound; 12] = [
+const BOUNDS: [Bound; 13] = [
     Bound {
         name: "sample",
         followed: [a_fifth_more(187_414), a_fifth_more(137_506)],
@@ -59,6 +59,11 @@ const BOUNDS: [Bound; 12] = [
     },
     Bound {
         name: "on_wakeup",
+        followed: [a_fifth_more(18); 2],
+        translated: a_fifth_more(17),
+    },
+    Bound {
+        name: "on_waking",
         followed: [a_fifth_more(186_993), a_fifth_more(137_119)],
         translated: a_fifth_more(9_143),
     },
@@ -96,7 +101,15 @@ fn is_new_kernel() -> bool {
 }
 
 /// Those that see waits take Linux 5.18.
-const OF_WAITS: [&str; 6] = ["on_switch", "on_switch_old", "on_wakeup", "on_new", "on_end", "visit"];
+const OF_WAITS: [&str; 7] = [
+    "on_switch",
+    "on_switch_old",
+    "on_wakeup",
+    "on_waking",
+    "on_new",
+    "on_end",
+    "visit",
+];
 
 fn shortfall(program: &LoadedProgram, bound: &Bound) -> Option<String> {
     let followed_bound = bound.followed[usize::from(is_new_kernel())];

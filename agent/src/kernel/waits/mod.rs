@@ -135,6 +135,7 @@ impl WaitHooks {
             attach(&skeleton.progs.on_end, "sched_process_exit")?,
             attach(&skeleton.progs.on_new, "sched_wakeup_new")?,
             attach(&skeleton.progs.on_wakeup, "sched_wakeup")?,
+            attach(&skeleton.progs.on_waking, "sched_waking")?,
             if can_ask {
                 attach(&skeleton.progs.on_switch, "sched_switch")?
             } else {
