@@ -44,7 +44,7 @@ function noteOn(found: readonly string[]): string {
   if (found.length === 0) return "No samples of any type in this range.";
   if (found.length > 1) return "All types in this range.";
   return (
-    "The only type in this range. An agent with --waits on tells what waits, too. " +
+    "The only type in this range. Agents tell what waits, too, but for those with --waits off. " +
     "Types of other senders appear here."
   );
 }

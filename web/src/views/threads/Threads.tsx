@@ -70,8 +70,8 @@ function NoWaits() {
   return (
     <div class="notice slim-notice" role="status" data-testid="no-waits">
       <span>
-        Nothing waits here, as far as agents tell: an agent that was started with <code>--waits on</code> tells what
-        threads wait for.
+        Nothing waits here, as far as agents tell: from Linux 5.18 on they do, unless one is old, or was started with{" "}
+        <code>--waits off</code>.
       </span>
     </div>
   );
