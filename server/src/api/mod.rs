@@ -107,7 +107,7 @@ mod tests {
         } = Routes::of(1 << 20);
         let mut routes: Vec<String> = [&questions, &texts, &others].into_iter().flat_map(paths).collect();
         routes.sort_unstable();
-        assert_eq!(paths(&questions).len(), 14, "{questions:?}");
+        assert_eq!(paths(&questions).len(), 16, "{questions:?}");
         assert_eq!(routes, openapi::paths());
     }
 }
