@@ -13,10 +13,12 @@ import {
   withoutWaits,
 } from "../../logic/waits/chips.ts";
 import { inOrder, partOf, stateWords } from "../../logic/waits/parts.ts";
+import { WOKE } from "../../logic/waits/wakers.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { startWaitKinds, waitKinds } from "../../state/waits/chips.ts";
 import { Choice } from "../ui/Choice.tsx";
+import { WakersWay } from "./WakersWay.tsx";
 
 export { startWaitKinds as start };
 
@@ -36,7 +38,7 @@ function narrow(change: (query: string) => string): void {
 }
 
 export function WaitChips() {
-  const { view, query, least } = page.value;
+  const { view, query, least, type } = page.value;
   const facets = waitKinds.data.value ?? {};
   const rowsOf = (label: WaitLabel) => (facets[label]?.top?.rows ?? []).filter(({ name }) => name !== "");
   const [classes, states] = [rowsOf(CLASS), rowsOf(STATE)];
@@ -44,6 +46,13 @@ export function WaitChips() {
   const ordered = inOrder([...seconds.keys()]).flatMap((name) => seconds.get(name) ?? []);
   const idle = states.find(({ name }) => name === IDLE);
   if (withoutWaits(query) === null) return null;
+  const way = view === "threads" ? null : <WakersWay />;
+  if (type === WOKE && way !== null)
+    return (
+      <section class="wait-chips" aria-label="Who ended waits">
+        {way}
+      </section>
+    );
   if (classes.length + states.length === 0) return null;
   return (
     <section class="wait-chips" aria-label="Which waits count" data-testid="wait-chips">
@@ -91,6 +100,7 @@ export function WaitChips() {
           onChoose={(ms) => navigate({ least: ms, focus: "" })}
         />
       )}
+      {way}
     </section>
   );
 }
