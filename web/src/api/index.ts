@@ -162,7 +162,7 @@ export const api = {
   beginBursts: (request: BurstRequest, token: string, signal: AbortSignal) =>
     ofBursts<{ bursts: Burst[] }>("", "POST", token, request, signal),
   endBurst: (id: string, token: string, signal: AbortSignal) =>
-    ofBursts<Burst>(`/${encodeURIComponent(id)}`, "DELETE", token, null, signal),
+    ofBursts<{ bursts: Burst[] }>(`/${encodeURIComponent(id)}`, "DELETE", token, null, signal),
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),

@@ -85,9 +85,5 @@ export function beginBursts(request: BurstRequest): Promise<Outcome> {
 }
 
 export function endBurst({ id }: Burst): Promise<Outcome> {
-  return attempt(async () => {
-    const answer = await api.endBurst(id, burstToken.peek(), patience());
-    // One burst, or a list of one.
-    return "bursts" in answer ? (answer as unknown as { bursts: Burst[] }).bursts : [answer];
-  });
+  return attempt(async () => (await api.endBurst(id, burstToken.peek(), patience())).bursts);
 }

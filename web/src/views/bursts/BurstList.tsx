@@ -50,7 +50,7 @@ function Item({ burst, onEnded, onShow }: Props & { burst: Burst }) {
         <b>
           <bdi>{node}</bdi>
         </b>{" "}
-        <span class={isUnderWay(burst) ? "badge" : ""}>{stateText(burst, now)}</span>
+        <span class={isUnderWay(burst) ? "burst-going" : ""}>{stateText(burst, now)}</span>
         <small>
           {clock(at)}, {day(at, now)} · <bdi>{plainLine(subjectText(burst), LINE_ROOM)}</bdi>
         </small>

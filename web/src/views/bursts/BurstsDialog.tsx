@@ -146,7 +146,8 @@ export function BurstsDialog({ onClose }: { onClose: () => void }) {
               Look closer
             </button>
             <p role="status" class={told.isBad ? "warn-text" : ""} data-testid="burst-told">
-              {told.text} {told.hint !== "" && <span>{told.hint}</span>}
+              {told.text}
+              {told.hint !== "" && <small>{told.hint}</small>}
             </p>
           </div>
         </form>
@@ -191,7 +192,7 @@ function Fields({ wish, onChange }: { wish: Wish; onChange: (change: Partial<Wis
           <option key={node} value={node} />
         ))}
       </datalist>
-      {field("cpus", "CPUs", "Such as 0,2-3; all of them where it is empty", { placeholder: "all" })}
+      {field("cpus", "CPUs", "Such as 0,2-3", { placeholder: "all" })}
       {field("service", "Service", "Only its threads; all others as ever", { placeholder: "all" })}
       {field("process", "Process", "The same of a process's name", { placeholder: "all" })}
       {limit > 0 &&
