@@ -12,6 +12,7 @@ const ORDER = [
   "views/timeline",
   "views/threads",
   "views/saved",
+  "views/bursts",
   "views/markers",
   "views/picture",
   "views/graph",

@@ -5,6 +5,8 @@
 import { address, type Parameters, ROOT } from "./address.ts";
 import { ApiError } from "./error.ts";
 import type {
+  Burst,
+  BurstRequest,
   DiffAnswer,
   DiffTopRow,
   FacetsAnswer,
@@ -37,8 +39,8 @@ async function bytes(path: string, parameters: Parameters, signal: AbortSignal):
   return response.arrayBuffer();
 }
 
-async function answered<T>(target: string, request: RequestInit, signal: AbortSignal): Promise<T> {
-  const body = await (await taken(target, request, signal)).text();
+async function answered<T>(target: string, request: RequestInit, signal: AbortSignal, refused = refusal): Promise<T> {
+  const body = await (await taken(target, request, signal, refused)).text();
   try {
     return JSON.parse(body) as T;
   } catch {
@@ -51,7 +53,7 @@ export function notJson(): ApiError {
 }
 
 /** What the server answered, where it did not refuse. */
-async function taken(target: string, request: RequestInit, signal: AbortSignal): Promise<Response> {
+async function taken(target: string, request: RequestInit, signal: AbortSignal, refused = refusal): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(target, { ...request, signal });
@@ -64,7 +66,7 @@ async function taken(target: string, request: RequestInit, signal: AbortSignal):
       0,
     );
   }
-  if (!response.ok) throw refusal(response.status, await response.text());
+  if (!response.ok) throw refused(response.status, await response.text());
   return response;
 }
 
@@ -77,6 +79,11 @@ function refusal(status: number, body: string): ApiError {
       "Sign in with a valid one: what is chosen here stays.",
       status,
     );
+  return told(status, body);
+}
+
+/** The server's own words. */
+function told(status: number, body: string): ApiError {
   try {
     const { error } = JSON.parse(body) as { error: { code?: string; message?: string; hint?: string } };
     return new ApiError(error.code ?? "internal", error.message ?? `Status ${status}.`, error.hint ?? "", status);
@@ -86,6 +93,22 @@ function refusal(status: number, body: string): ApiError {
       : new ApiError("internal", `The server answered with status ${status}.`, "The server's log says more.", status);
   }
 }
+
+/** A token for bursts is none of the browser's: what the server says of it stands as it is. */
+const ofBursts = <T>(path: string, method: string, token: string, body: BurstRequest | null, signal: AbortSignal) =>
+  answered<T>(
+    `${ROOT}/bursts${path}`,
+    {
+      method,
+      headers: {
+        "content-type": "application/json",
+        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: body && JSON.stringify(body),
+    },
+    signal,
+    told,
+  );
 
 const viewAddress = (name: string) => `${ROOT}/views/${encodeURIComponent(name)}`;
 
@@ -135,6 +158,11 @@ export const api = {
     ),
   removeView: (name: string, tag: string, signal: AbortSignal) =>
     taken(viewAddress(name), { method: "DELETE", headers: { "if-match": tag } }, signal),
+  bursts: (signal: AbortSignal) => get<{ bursts: Burst[] }>("/bursts", {}, signal),
+  beginBursts: (request: BurstRequest, token: string, signal: AbortSignal) =>
+    ofBursts<{ bursts: Burst[] }>("", "POST", token, request, signal),
+  endBurst: (id: string, token: string, signal: AbortSignal) =>
+    ofBursts<{ bursts: Burst[] }>(`/${encodeURIComponent(id)}`, "DELETE", token, null, signal),
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),

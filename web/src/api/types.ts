@@ -283,6 +283,8 @@ export interface NodeRow extends Ticks {
   rss_bytes: number;
   bpf_map_bytes: number;
   late: boolean;
+  /** Highest rate of a burst there; 0 or absent: its agent does not ask for any. */
+  burst_limit_hz?: number;
   /** False of a sender that is no agent: it says nothing of its rate, its CPUs and its own cost. */
   has_account?: boolean;
   refusals?: Refusal[];
@@ -307,6 +309,42 @@ export interface MarkersAnswer {
   until: number;
   complete: boolean;
   markers: Marker[];
+}
+
+export type BurstState = "waiting" | "running" | "ended" | "cancelled" | "refused" | "lost";
+
+/** A node that is, or was, sampled at a high rate for a while. */
+export interface Burst {
+  id: string;
+  node: string;
+  instance: string;
+  state: BurstState;
+  /** Such as `0,2-3`; empty: all. */
+  cpus: string;
+  service: string;
+  process: string;
+  frequency_hz: number;
+  seconds: number;
+  created_ms: number;
+  /** By the agent's clock; null before it began. */
+  from_ms: number | null;
+  until_ms: number | null;
+  /** What the agent told: samples at that rate, and its own CPU time meanwhile. */
+  samples: number;
+  cpu_seconds: number;
+  /** Why it is as it is; empty where there is nothing to say. */
+  reason: string;
+}
+
+/** What is asked for: one node, or a selector of nodes. */
+export interface BurstRequest {
+  node?: string;
+  query?: string;
+  cpus?: string;
+  service?: string;
+  process?: string;
+  frequency_hz: number;
+  seconds: number;
 }
 
 /** An address of the page with a name; `tag` is another one whenever it changes. */

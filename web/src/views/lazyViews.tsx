@@ -69,6 +69,9 @@ export const Nodes = lazy(() => withStyles(import("./nodes/Nodes.tsx")).then((fi
 export const HelpDialog = lazy(() => panels().then((file) => file.HelpDialog));
 export const Lost = lazy(() => panels().then((file) => file.Lost), waiting);
 export const SavedDialog = lazy(() => withStyles(import("./saved/SavedDialog.tsx")).then((file) => file.SavedDialog));
+export const BurstsDialog = lazy(() =>
+  withStyles(import("./bursts/BurstsDialog.tsx")).then((file) => file.BurstsDialog),
+);
 export const SourcesDialog = lazy(() => frames().then((file) => file.SourcesDialog));
 export const InstallLine = lazy(() => panels().then((file) => file.InstallLine));
 export const ShareChoices = lazy(() => panels().then((file) => file.ShareChoices));

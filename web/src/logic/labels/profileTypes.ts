@@ -5,12 +5,18 @@
 import type { Window } from "../time/time.ts";
 
 /** What samples of a type stand for; others are shown as they are called. */
-const NAMES: Record<string, string> = { cpu: "CPU time", off_cpu: "Waiting", run_queue: "Waiting for a CPU" };
+const NAMES: Record<string, string> = {
+  cpu: "CPU time",
+  off_cpu: "Waiting",
+  run_queue: "Waiting for a CPU",
+  wake_up: "Who woke",
+};
 /** What else is to be said of them. */
 const HINTS: Record<string, string> = {
   cpu: "what ran, sampled by each CPU's clock",
   off_cpu: "threads that slept: for a lock, a disk, a time, …",
   run_queue: "threads that could run, but had no CPU",
+  wake_up: "threads that ended waits, by the time that these waits took",
 };
 const HOUR_MS = 3_600_000;
 

@@ -51,7 +51,7 @@ describe("what is counted", () => {
       "time waited",
       "threads waiting",
     ]);
-    expect(["cpu", "off_cpu", "run_queue", "wall"].map(isWait)).toEqual([false, true, true, false]);
+    expect(["cpu", "off_cpu", "run_queue", "wake_up", "wall"].map(isWait)).toEqual([false, true, true, true, false]);
     // Bytes are no time, whatever their type is called.
     expect(unitOf({ unit: "bytes", is_time: false, type: "off_cpu" })).toEqual({ name: "bytes", isTime: false });
   });

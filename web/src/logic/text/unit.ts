@@ -13,9 +13,9 @@ export interface Unit {
   isWait?: boolean;
 }
 
-/** Of a profile type: whether its time is what threads did not run. */
+/** Of a profile type: whether its time is what threads did not run, also where it is told of those who ended that. */
 export function isWait(type: string): boolean {
-  return type === "off_cpu" || type === "run_queue";
+  return type === "off_cpu" || type === "run_queue" || type === "wake_up";
 }
 
 export const SAMPLES: Unit = { name: "samples", isTime: true };

@@ -2,6 +2,7 @@
 import { computed } from "@preact/signals";
 import { isWait } from "../../logic/text/unit.ts";
 import { CLASS, STATE, withoutWaits } from "../../logic/waits/chips.ts";
+import { WOKE } from "../../logic/waits/wakers.ts";
 import { fields } from "../address/page.ts";
 import { type Facets, facetsBy } from "../answers/facets.ts";
 import { ask, lengths, range } from "../question/question.ts";
@@ -14,7 +15,10 @@ const MOST_VALUES = 40;
 const subject = computed(() => {
   const view = fields.view.value;
   if (view === "threads") return "off_cpu";
-  return isWait(fields.type.value) && view !== "nodes" && view !== "timeline" ? fields.type.value : null;
+  // Who woke others has no kinds.
+  return isWait(fields.type.value) && fields.type.value !== WOKE && view !== "nodes" && view !== "timeline"
+    ? fields.type.value
+    : null;
 });
 
 export const waitKinds: Resource<Facets> = resource(() => {

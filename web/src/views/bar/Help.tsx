@@ -1,13 +1,20 @@
-/** What opens dialogs: the list of all keys (a button and `?`), saved views, templates of source links. */
+/** What opens dialogs: the list of all keys (a button and `?`), saved views, templates of source links, a closer look. */
 import { signal } from "@preact/signals";
-import { HelpDialog, SavedDialog, SourcesDialog } from "../lazyViews.tsx";
+import { type LookedAt, lookedAt } from "../../state/moments/closer.ts";
+import { BurstsDialog, HelpDialog, SavedDialog, SourcesDialog } from "../lazyViews.tsx";
 import { isTyping, usePageKeys } from "../ui/hooks.ts";
 
-const DIALOGS = { help: HelpDialog, saved: SavedDialog, sources: SourcesDialog };
+const DIALOGS = { help: HelpDialog, saved: SavedDialog, sources: SourcesDialog, bursts: BurstsDialog };
 const open = signal<keyof typeof DIALOGS | null>(null);
 
 export function openDialog(name: keyof typeof DIALOGS): void {
   open.value = name;
+}
+
+/** A closer look at what is pointed at. */
+export function lookCloser(at: LookedAt): void {
+  lookedAt.value = at;
+  openDialog("bursts");
 }
 
 const button = (name: keyof typeof DIALOGS, sign: string, title: string, label: string) => (

@@ -1,7 +1,9 @@
 /** All that can be done with a label's value. There is one menu, which stands where it was asked for. */
-import type { LabelMatcher } from "../../logic/labels/selector.ts";
+import { type LabelMatcher, laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { navigate, page } from "../../state/address/page.ts";
+import { canLookCloser, LOOKED_AT } from "../../state/moments/closer.ts";
 import { compareVersionsOf } from "../../state/moments/said.ts";
+import { lookCloser } from "../bar/Help.tsx";
 import { type FrameAction, FrameMenu } from "../flame/FrameMenu.tsx";
 import { copyText } from "../ui/clipboard.ts";
 import { openValue, type Value } from "./ValueButtons.tsx";
@@ -35,8 +37,25 @@ export function valueActions({ label, value, mode }: Value, within: readonly Lab
       : []),
     { key: "g", label: `Group by ${label}`, hint: "Layers of the chart", run: () => navigate({ by: label }) },
   ];
+  if (canLookAt(label, value))
+    actions.push({
+      key: "l",
+      label: "Look closer …",
+      hint: "Sample it at a high rate for a while",
+      run: () => lookCloser({ ...nodeOf(within ?? []), [label]: value }),
+    });
   if (within === null) actions.push({ key: "c", label: "Copy", hint: value, run: () => void copyText(value) });
   return actions;
+}
+
+/** Nothing without a name can be looked at, and only nodes whose agents ask for it. */
+const canLookAt = (label: string, value: string) =>
+  value !== "" && (LOOKED_AT as readonly string[]).includes(label) && canLookCloser(label === "node" ? value : null);
+
+/** The node that the selector leaves, where it leaves one. */
+function nodeOf(within: readonly LabelMatcher[]) {
+  const { node } = laneOf([...within, ...(parseSelector(page.value.query) ?? [])]);
+  return node === "" ? {} : { node };
 }
 
 export function ValueMenu() {

@@ -18,6 +18,8 @@ import { ago, brief, count, digits, plural } from "../../logic/text/format.ts";
 import { isOpen, navigate, type PageState, page } from "../../state/address/page.ts";
 import { nodes } from "../../state/answers/agents.ts";
 import { clockNow } from "../../state/live.ts";
+import { canLookCloser } from "../../state/moments/closer.ts";
+import { lookCloser } from "../bar/Help.tsx";
 import { InstallLine } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
@@ -227,6 +229,11 @@ function Tools({ fleet, listed, wanted, isNarrowed }: ToolsProps) {
       <FoldButton fold="totals" name="Sums by version, kernel and trouble">
         Totals {isOpen("totals") ? "▴" : "▾"}
       </FoldButton>
+      {canLookCloser() && (
+        <button type="button" class="button" aria-haspopup="dialog" onClick={() => lookCloser({})}>
+          Closer looks …
+        </button>
+      )}
       {isNarrowed && (
         <button
           type="button"
@@ -296,6 +303,17 @@ function Details({ member }: { member: Member }) {
           <Go class="button" change={{ ...toNode(member), view: "timeline", zoom: "", box: "" }}>
             Timeline
           </Go>
+        )}
+        {(member.row.burst_limit_hz ?? 0) > 0 && (
+          <button
+            type="button"
+            class="button"
+            aria-haspopup="dialog"
+            data-testid="look-closer"
+            onClick={() => lookCloser({ node: member.row.node })}
+          >
+            Look closer …
+          </button>
         )}
         <button type="button" class="button icon" aria-label="Close" onClick={() => navigate({ agent: "" })}>
           ✕

@@ -174,6 +174,7 @@ export function detailsOf(member: Member, now: number): [string, string][] {
     ["Instance", row.instance],
     ["Version", versionText(member)],
     ["Rate", `${count(row.frequency_hz)} Hz`],
+    ["Closer looks", row.burst_limit_hz ? `up to ${count(row.burst_limit_hz)} Hz` : "its agent does not ask for any"],
     ["CPUs", `${count(row.cpus)}${offline}`],
     ["Idle", idleText(row) || "not known"],
     ["Samples", accountOf(row)],

@@ -1,6 +1,6 @@
 /** What the palette can do: views, values of labels, functions of the graph, actions. */
 
-import { formatSelector, quote, withMatcher } from "../../logic/labels/selector.ts";
+import { formatSelector, parseSelector, quote, withMatcher } from "../../logic/labels/selector.ts";
 import { UNITS, type UnitChoice } from "../../logic/text/figure.ts";
 import type { Item } from "../../logic/text/palette.ts";
 import { plainLine } from "../../logic/text/plain.ts";
@@ -8,13 +8,14 @@ import { isWait, rateHead, SAMPLES, timeHead } from "../../logic/text/unit.ts";
 import { isRelative } from "../../logic/time/time.ts";
 import { navigate, page, refresh } from "../../state/address/page.ts";
 import { meantBy } from "../../state/answers/selector.ts";
+import { canLookCloser, LOOKED_AT, type LookedAt } from "../../state/moments/closer.ts";
 import { compareVersionsOf } from "../../state/moments/said.ts";
 import { recent, saved } from "../../state/moments/saved.ts";
 import { findFunction, functionNames } from "../../state/screen/functionNames.ts";
 import { choosePair, colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { changeFor, VIEWS, type View } from "../bar/Header.tsx";
-import { openDialog } from "../bar/Help.tsx";
+import { lookCloser, openDialog } from "../bar/Help.tsx";
 import { addressTitle } from "../saved/addressTitle.ts";
 
 export interface Action extends Item {
@@ -115,11 +116,22 @@ export function fixedItems(): Action[] {
       () => choosePair(pair),
       "colour-blind palette colours",
     ),
+    ...when(
+      canLookCloser(),
+      act("Look closer …", () => lookCloser(selected()), "burst high rate frequency sample node cpu"),
+    ),
     act("Saved views", () => openDialog("saved"), "save bookmark recent last named"),
     act("Templates of source links", () => openDialog("sources"), "code repository github gitlab"),
     act("Keys", () => openDialog("help"), "keyboard help shortcuts"),
     act("Print", () => print(), "paper"),
   ];
+}
+
+/** What the selector leaves of what a closer look can be of. */
+function selected(): LookedAt {
+  const matchers = parseSelector(page.peek().query) ?? [];
+  const equal = (label: string) => matchers.find((one) => one.label === label && one.operator === "=")?.value ?? "";
+  return Object.fromEntries(LOOKED_AT.map((label) => [label, equal(label)]).filter(([, value]) => value !== ""));
 }
 
 function unitWord(choice: UnitChoice): string {

@@ -13,10 +13,12 @@ import {
   withoutWaits,
 } from "../../logic/waits/chips.ts";
 import { inOrder, partOf, stateWords } from "../../logic/waits/parts.ts";
+import { WOKE } from "../../logic/waits/wakers.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { startWaitKinds, waitKinds } from "../../state/waits/chips.ts";
 import { Choice } from "../ui/Choice.tsx";
+import { WakersWay } from "./WakersWay.tsx";
 
 export { startWaitKinds as start };
 
@@ -36,17 +38,19 @@ function narrow(change: (query: string) => string): void {
 }
 
 export function WaitChips() {
-  const { view, query, least } = page.value;
-  const facets = waitKinds.data.value ?? {};
+  const { view, query, least, type } = page.value;
+  const isWoke = type === WOKE && view !== "threads";
+  // Kinds that are known are those of the waits that were looked at before.
+  const facets = isWoke ? {} : (waitKinds.data.value ?? {});
   const rowsOf = (label: WaitLabel) => (facets[label]?.top?.rows ?? []).filter(({ name }) => name !== "");
   const [classes, states] = [rowsOf(CLASS), rowsOf(STATE)];
   const seconds = new Map(classes.map((row) => [row.name, row]));
   const ordered = inOrder([...seconds.keys()]).flatMap((name) => seconds.get(name) ?? []);
   const idle = states.find(({ name }) => name === IDLE);
   if (withoutWaits(query) === null) return null;
-  if (classes.length + states.length === 0) return null;
+  if (!isWoke && classes.length + states.length === 0) return null;
   return (
-    <section class="wait-chips" aria-label="Which waits count" data-testid="wait-chips">
+    <section class="wait-chips" aria-label={isWoke ? "Who ended waits" : "Which waits count"} data-testid="wait-chips">
       <ul>
         {ordered.map((row) => (
           <Chip key={row.name} label={CLASS} row={row} rows={classes} title={partOf(row.name).title}>
@@ -91,6 +95,7 @@ export function WaitChips() {
           onChoose={(ms) => navigate({ least: ms, focus: "" })}
         />
       )}
+      {view !== "threads" && <WakersWay />}
     </section>
   );
 }
