@@ -60,9 +60,18 @@ async function opened(page: Page, node: string): Promise<void> {
   await expect(page.getByTestId("burst-nodes")).toHaveValue(node);
 }
 
+/** An agent that had much to do lately refuses, as far as --cpu-limit leaves nothing: it is asked again. */
+async function begun(page: Page): Promise<void> {
+  await expect(async () => {
+    await page.getByTestId("burst-begin").click();
+    await expect(newest(page)).toHaveAttribute("data-state", "running", { timeout: 12_000 });
+  }).toPass({ intervals: [15_000], timeout: 120_000 });
+}
+
 test("a node is looked at more closely, by clicks: waiting, running, ended, and shown", async ({ page, request }) => {
   const node = await nodeThatCan(request);
-  const before = (await all(request)).length;
+  const known = async () => (await all(request)).filter(({ state }) => state !== "refused").length;
+  const before = await known();
   const states: string[] = [];
   page.on("response", async (answer) => {
     if (!answer.url().endsWith("/api/v1/bursts") || !answer.ok()) return;
@@ -78,18 +87,16 @@ test("a node is looked at more closely, by clicks: waiting, running, ended, and 
   await page.getByTestId("burst-seconds").fill(String(SECONDS));
   // 400 x 1 x 25 µs.
   await expect(page.getByTestId("burst-cost")).toContainText(/^400 Hz × 1 CPU × 25 µs: .* 0\.010 cores/);
-  states.length = 0;
-  await page.getByTestId("burst-begin").click();
+  await begun(page);
   await expect(told(page)).toContainText("Asked of 1 node.");
   await expect(newest(page)).toContainText("CPU 0");
-  await expect(newest(page)).toHaveAttribute("data-state", "running");
   await expect(newest(page)).toContainText(/running, \d/);
   expect(await serious(page)).toEqual([]);
   await expect(newest(page)).toHaveAttribute("data-state", "ended");
   await expect(newest(page)).toContainText("ended: it ran to its end");
   await expect(newest(page)).toContainText(/\d+ samples?, the agent took/);
-  expect(states).toEqual(["waiting", "running", "ended"]);
-  expect(await all(request)).toHaveLength(before + 1);
+  expect(states.slice(-3)).toEqual(["waiting", "running", "ended"]);
+  expect(await known()).toBe(before + 1);
   await page.emulateMedia({ colorScheme: "dark" });
   expect(await serious(page)).toEqual([]);
 
@@ -118,9 +125,8 @@ test("one that runs is cancelled, and what can't be is refused in the server's w
   const node = await nodeThatCan(request);
   await opened(page, node);
   await page.getByTestId("burst-seconds").fill("60");
-  await page.getByTestId("burst-frequency").fill("200");
-  await page.getByTestId("burst-begin").click();
-  await expect(newest(page)).toHaveAttribute("data-state", "running");
+  await page.getByTestId("burst-frequency").fill("50");
+  await begun(page);
   await newest(page)
     .getByRole("button", { name: `Cancel the closer look at ${node}` })
     .click();
