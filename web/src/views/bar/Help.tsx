@@ -1,4 +1,4 @@
-/** What opens dialogs: the list of all keys (a button and `?`), saved views, templates of source links, a closer look. */
+/** What opens dialogs: all keys (a button and `?`), saved views, templates of source links, a closer look. */
 import { signal } from "@preact/signals";
 import { type LookedAt, lookedAt } from "../../state/moments/closer.ts";
 import { BurstsDialog, HelpDialog, SavedDialog, SourcesDialog } from "../lazyViews.tsx";
