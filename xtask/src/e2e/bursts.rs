@@ -306,7 +306,7 @@ fn check_accounts(client: &Client) -> Result<()> {
         all += stored;
     }
     let rows = client.sql_number("SELECT count(*) FROM samples")?;
-    let distinct = client.sql_number("SELECT count(*) FROM (SELECT DISTINCT cpu, tid, ts_ns FROM samples)")?;
+    let distinct = client.sql_number("SELECT count(*) FROM (SELECT DISTINCT type, cpu, tid, ts_ns FROM samples)")?;
     ensure!(
         rows == all && rows == distinct,
         "{all} by the ledger, {rows} rows, {distinct} distinct"

@@ -82,7 +82,7 @@ describe("a wish", () => {
     const cost = (wish: Partial<Wish>, text = "db-1") => plain(costText({ ...WISH, ...wish }, nodesMeant(text, CAN)));
     // 999 x 4 x 25 µs = 0.0999 cores; 39,960 samples in 10 s.
     expect(cost({})).toBe(
-      "999 Hz × 4 CPUs × 25 µs: at most about 0.100 cores for 10.0 s (2.50 % of each CPU), up to 39 960 samples.",
+      "999 Hz × 4 CPUs × 25 µs: about 0.100 cores for 10.0 s (2.50 % of each CPU), up to 39 960 samples.",
     );
     expect(cost({ cpus: "0,2-3", frequency: "400" }, '{node=~"db-.*"}')).toMatch(
       /^400 Hz × 6 CPUs × 25 µs: .* 0\.060 /,

@@ -100,7 +100,7 @@ export function costText(wish: Wish, meant: readonly Known[] | null): string {
   const some =
     wish.service.trim() !== "" || wish.process.trim() !== "" ? ", less where what is chosen seldom runs" : "";
   return (
-    `${count(frequency)} Hz × ${plural(cpus, "CPU")} × 25 µs: at most about ${digits(rate * SECONDS_A_SAMPLE)} cores ` +
+    `${count(frequency)} Hz × ${plural(cpus, "CPU")} × 25 µs: about ${digits(rate * SECONDS_A_SAMPLE)} cores ` +
     `for ${duration(seconds)} (${percent(frequency * SECONDS_A_SAMPLE)} of each CPU), ` +
     `up to ${count(rate * seconds)} samples${some}.`
   );
