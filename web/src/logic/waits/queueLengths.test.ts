@@ -8,6 +8,7 @@ import {
   queueRow,
   queueStep,
   sortedQueueRows,
+  uncounted,
 } from "./queueLengths.ts";
 
 const line = (value: string, longest: (number | null)[]): QueueLine => ({
@@ -46,6 +47,11 @@ test("the label is one by which the selector can be asked", () => {
   expect(queueLabel("cpu", '{node="a"}')).toBe("cpu");
   expect(queueLabel("service", '{node="a",cpu="3"}')).toBe("cpu");
   expect(queueLabel("node", '{cpu="3"}')).toBe("node");
+});
+
+test("of threads alone nothing is counted", () => {
+  expect(uncounted('{service="web",node="a"}')).toBe(undefined);
+  expect(uncounted('{service="web",thread="a"}')).toBe("thread");
 });
 
 test("lines are broken where nothing waited, on a scale of powers of ten", () => {

@@ -11,6 +11,12 @@ import { compareText } from "../text/names.ts";
 const OF_PROGRAMS = ["service", "process", "container", "pod", "namespace", "workload", "unit", "cgroup"];
 export const QUEUE_LABELS: readonly string[] = ["service", "process", "node", "cpu", ...OF_PROGRAMS.slice(2)];
 
+/** A label of the selector by which waits are not counted, so that nothing is told of what it selects. */
+export function uncounted(query: string): string | undefined {
+  const labels = (parseSelector(query) ?? []).map(({ label }) => label);
+  return labels.find((label) => !QUEUE_LABELS.includes(label));
+}
+
 /** The label to ask by where the page is by `by`: by one that the selector leaves a choice of. */
 export function queueLabel(by: string, query: string): string {
   const matchers = parseSelector(query) ?? [];

@@ -14,6 +14,7 @@ import {
   queueRow,
   queueStep,
   sortedQueueRows,
+  uncounted,
 } from "../../logic/waits/queueLengths.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { queueBy, runQueue } from "../../state/waits/runQueue.ts";
@@ -34,6 +35,16 @@ export function QueueLengths() {
   const answer = runQueue.data.value;
   const error = runQueue.error.value;
   const course = useMemo(() => (answer === null ? null : queueCourse(answer)), [answer]);
+  const label = uncounted(page.value.query);
+  if (label !== undefined)
+    return (
+      <div class="notice slim-notice" role="status" data-testid="queue-uncounted">
+        <span>
+          How long threads waited for a CPU is counted by program and by CPU, not by {label}: it is not told of this
+          selection.
+        </span>
+      </div>
+    );
   if (error !== null)
     return (
       <div class="notice slim-notice" role="status" data-testid="queue-error">
