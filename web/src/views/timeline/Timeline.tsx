@@ -114,6 +114,7 @@ interface ChartProps {
 
 function TimelineChart({ drawn, waiting, from, until }: ChartProps) {
   const { zoom, box: place, waits, wait } = page.value;
+  const told = waiting.reduce((sum, one) => sum + one.waits.length, 0);
   const chosen = useMemo(() => waitOfText(waiting, wait, from), [waiting, wait, from]);
   const chooseWait = (of: Wait | undefined) => navigate({ wait: of === undefined ? "" : waitText(of, from) }, "wait");
   const wanted = sought.value;
@@ -133,11 +134,7 @@ function TimelineChart({ drawn, waiting, from, until }: ChartProps) {
       <div class="legendbar">
         <span aria-busy={timeline.stale.value}>
           <b>{plural(drawn.boxOf.length, "sample")}</b>
-          {waiting.length > 0 &&
-            `, ${plural(
-              waiting.reduce((sum, one) => sum + one.waits.length, 0),
-              "wait",
-            )}`}
+          {waiting.length > 0 && `, ${plural(told, "wait")}`}
           {found === null ? "" : `, ${count(found.samples.length)} with what is looked for`}
         </span>
         {isLaneOpened.value && (
@@ -186,7 +183,7 @@ function TimelineChart({ drawn, waiting, from, until }: ChartProps) {
           </button>
         </div>
       </div>
-      {!drawn.complete && <Incomplete drawn={drawn} from={from} until={until} />}
+      {!drawn.complete && <Incomplete drawn={drawn} waits={told} from={from} until={until} />}
       <div class="timeline-panes" aria-busy={timeline.stale.value}>
         <div class="timeline-chart">
           {waiting.length > 0 && (
@@ -235,14 +232,15 @@ function rangeOf(zoom: string, from: number, extentNs: number): Range {
 }
 
 /** What is lacking, and how to see it. */
-function Incomplete({ drawn, from, until }: { drawn: Chart; from: number; until: number }) {
+function Incomplete({ drawn, waits, from, until }: { drawn: Chart; waits: number; from: number; until: number }) {
   const last = from + drawn.extentNs / 1e6;
   const usual = page.value.limit === "";
   return (
     <div class="notice slim-notice" role="status" data-testid="incomplete">
       <span>
-        These are the first {count(drawn.boxOf.length)} samples, up to {momentText(from, drawn.extentNs, 1e9)}: the rest
-        of the range, {duration((until - last) / 1000)}, is not shown.
+        These are the first {plural(drawn.boxOf.length, "sample")}
+        {waits > 0 && ` and ${plural(waits, "wait")}`}, up to {momentText(from, drawn.extentNs, 1e9)}: the rest of the
+        range, {duration((until - last) / 1000)}, is not shown.
       </span>
       {usual && (
         <button
