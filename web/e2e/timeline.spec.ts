@@ -175,7 +175,8 @@ test.describe("timeline", () => {
     await page.goto(inOrder('{cpu="0"}', windows.after, { limit: "50" }));
     const notice = page.getByTestId("incomplete");
     await expect(notice).toContainText(/first \d+ samples?/);
-    const [, samples, waits] = /first (\d+) samples?(?: and (\d+) waits?)?, up to/.exec(await notice.innerText()) ?? [];
+    const told = (await notice.textContent()) ?? "";
+    const [, samples, waits] = /first (\d+) samples?(?: and (\d+) waits?)?, up to/.exec(told) ?? [];
     expect(Number(samples) + Number(waits ?? 0), "as many as were asked for").toBe(50);
     const begin = Number(parameter(page, "from"));
     await notice.getByRole("button", { name: "Go on from there" }).click();
