@@ -15,6 +15,7 @@ import {
   momentText,
   panned,
   ranBefore,
+  reaching,
   sampleFrom,
   showing,
   whoIn,
@@ -140,6 +141,10 @@ describe("samples as a flame chart", () => {
       ).extentNs,
     ).toBe(50 * MS);
     expect(chartOf(answer([])).extentNs).toBe(1_000 * MS);
+    // Waits reach to 400 ms: of a whole answer that says nothing, of its first part that is how far it goes.
+    expect(reaching(chartOf(answer([])), 400 * MS).extentNs).toBe(1_000 * MS);
+    expect(reaching(chartOf(answer([], false)), 400 * MS).extentNs).toBe(400 * MS);
+    expect(reaching(chartOf(answer([{ at: 5, leaf: 1 }], false)), 400 * MS).extentNs).toBe(400 * MS);
   });
 
   it("finds frames, not the names of threads, and the samples that have one", () => {

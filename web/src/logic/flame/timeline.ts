@@ -197,9 +197,12 @@ export function chartOf(answer: TimelineAnswer): Chart {
   return { tree: treeOfBoxes(boxes, strings, kinds), samples, boxOf, extentNs, complete: answer.complete };
 }
 
-/** The same, where what stands beside the samples reaches further than they do. */
+/**
+ * The same, where what stands beside the samples reaches further than they do, or is all that a part of the answer has.
+ */
 export function reaching(chart: Chart, ns: number): Chart {
-  if (ns <= chart.extentNs) return chart;
+  const isAlone = !chart.complete && chart.boxOf.length === 0 && ns > 0;
+  if (ns <= chart.extentNs && !isAlone) return chart;
   chart.tree.weight[ROOT] = ns;
   return { ...chart, extentNs: ns };
 }
