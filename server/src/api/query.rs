@@ -26,6 +26,10 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use std::sync::Arc;
 
+/// Steps of waits for a CPU that nobody chose are no shorter: they come with batches, of which there would be none in
+/// most shorter ones.
+const LEAST_QUEUE_STEP_NS: i64 = 10_000_000_000;
+
 /// Longest body of an SQL request, in bytes: the longest statement with every byte escaped.
 const MAX_SQL_BYTES: usize = 512 << 10;
 
@@ -179,7 +183,10 @@ async fn run_queue(
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::read(query, GET_RUN_QUEUE.parameters)?;
     let (selector, window) = (parameters.selector()?, parameters.window()?);
-    let steps = chart_steps(&tables, &parameters, window)?;
+    let steps = match parameters.get("step") {
+        Some(_) => chart_steps(&tables, &parameters, window)?,
+        None => Steps::chart(window, query::usual_step(window).max(LEAST_QUEUE_STEP_NS)),
+    };
     parameters.word("by")?;
     let chart = (parameters.label()?, steps, parameters.number("limit")?);
     let answer = answered(&engine, &tables, move |_, tables| async move {

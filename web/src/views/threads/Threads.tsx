@@ -45,8 +45,8 @@ export function Threads() {
       {shown.seconds === 0 ? <Nothing /> : <Course />}
       {shown.seconds > 0 && !hasWaits(shown) && <NoWaits />}
       <WaitChips />
-      <QueueLengths />
       {shown.seconds > 0 && <Table shown={shown} of={answer.count} isWhole={answer.complete} by={answer.by} />}
+      <QueueLengths />
     </>
   );
 }
