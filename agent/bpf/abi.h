@@ -74,11 +74,11 @@ enum so_limits {
 	SO_MAX_THREADS = 65536,
 	/* Waits that have ended, and wait for their thread's user stack. */
 	SO_MAX_PENDING = 256,
-	/* Control groups times CPUs whose waits for a CPU are counted; and how finely. */
+	/* Programs times CPUs whose waits for a CPU are counted; and how finely. */
 	SO_MAX_QUEUES = 8192,
+	SO_QUEUE_BUCKETS = 128,
 	/* Processes that one closer look is at, where it is not at all of them. */
 	SO_MAX_BURST_MEMBERS = 1024,
-	SO_QUEUE_BUCKETS = 128,
 };
 
 /* How the walk of the user stack ended. */

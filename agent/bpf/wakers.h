@@ -19,6 +19,7 @@ SO_INLINE void set_woken(struct so_woken *woken, struct task_struct *task)
 	woken->unused = 0;
 	bpf_probe_read_kernel(woken->comm, sizeof(woken->comm), task->comm);
 }
+
 /* Hands over who ends a wait, with what was walked of its stack. */
 APART int put_waker(u32 walk_end)
 {

@@ -18,10 +18,10 @@ import {
 } from "../../logic/waits/queueLengths.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { queueBy, runQueue } from "../../state/waits/runQueue.ts";
-import { layerName } from "../chart/LayerList.tsx";
-import { showValueMenu, ValueDots } from "../chart/ValueButtons.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { Busy } from "../ui/Notices.tsx";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
+import { nameColumn } from "./nameColumn.tsx";
 
 const TITLES: Record<LineKey, string> = { longest: "Longest", p99: "99 %", median: "Median" };
 /** Units of the drawing, which is stretched to the room that there is. */
@@ -154,19 +154,7 @@ function Table() {
     cell,
   });
   const columns: Column<QueueRow, QueueSortKey>[] = [
-    {
-      key: "name",
-      title: by,
-      hint: "Sort by name",
-      number: false,
-      width: { beside: "minmax(130px, 1fr)", phone: "minmax(90px, 1fr)" },
-      cell: (row) => (
-        <span class="thread-name">
-          <bdi title={row.name}>{layerName(row.name, 0, by)}</bdi>
-          <ValueDots label={by} value={row.name} name={layerName(row.name, 0, by)} />
-        </span>
-      ),
-    },
+    nameColumn(by),
     figure("threads", "Threads", "Threads that waited for a CPU, as a mean over the window", 0, (row) =>
       cores(row.threads),
     ),
@@ -187,7 +175,7 @@ function Table() {
       )}
       <div class="queue-rows" aria-busy={runQueue.stale.value}>
         <VirtualTable
-          label={`Waits for a CPU by ${by}. Enter narrows to the value.`}
+          label={`Waits for a CPU by ${by}. Enter shows the row over time.`}
           rows={rows}
           columns={columns}
           sort={sort}

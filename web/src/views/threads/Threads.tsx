@@ -20,12 +20,13 @@ import { chosenRow, rowTime, startThreadTime, threadTime, told } from "../../sta
 import { Brush, type Hover } from "../chart/Brush.tsx";
 import { layerName } from "../chart/LayerList.tsx";
 import { TimeChart } from "../chart/TimeChart.tsx";
-import { showValueMenu, ValueDots } from "../chart/ValueButtons.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actOnValue } from "../chart/valueActions.ts";
 import { WaitChips } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
+import { nameColumn } from "./nameColumn.tsx";
 import { QueueLengths } from "./QueueLengths.tsx";
 
 export { startThreadTime as start };
@@ -196,19 +197,7 @@ function Table({ shown, of, isWhole, by }: TableProps) {
     cell: (row: TimeRow) => cores(row[key]),
   });
   const columns: Column<TimeRow, TimeSortKey>[] = [
-    {
-      key: "name",
-      title: by,
-      hint: "Sort by name",
-      number: false,
-      width: { beside: "minmax(130px, 1fr)", phone: "minmax(90px, 1fr)" },
-      cell: (row) => (
-        <span class="thread-name">
-          <bdi title={row.name}>{layerName(row.name, 0, by)}</bdi>
-          <ValueDots label={by} value={row.name} name={layerName(row.name, 0, by)} />
-        </span>
-      ),
-    },
+    nameColumn(by),
     figure("running", "Running", "On a CPU", 0),
     figure("queued", "For a CPU", "Ready to run, but without a CPU", 420),
     figure("waiting", "Waiting", "Asleep, for whatever", 420),
