@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::agent::{BpfStatistics, this_node};
+use super::agent::{BpfStatistics, start_peer, this_node};
 use super::median;
 use super::report::Figures;
 use crate::artifacts::{self, Profile};
@@ -149,12 +149,7 @@ impl Bench<'_> {
             let Some(program) = &self.args.peer else {
                 bail!("--peer is not given");
             };
-            let mut command = Command::new(program);
-            command
-                .args(["-collection-agent", &self.options.listen, "-disable-tls"])
-                .args(["-samples-per-second", &self.options.frequency_hz.to_string()])
-                .args(more);
-            Service::start("peer", &mut command, &self.options.state_dir.join("peer.log"))
+            start_peer(program, &self.options, more)
         };
         let service = match beside {
             Beside::Nothing => return Ok(None),

@@ -4,6 +4,8 @@ mod kernel_side;
 mod perf;
 mod runtimes;
 
+pub(super) use runtimes::start_peer;
+
 use std::fs;
 use std::path::PathBuf;
 use std::thread;

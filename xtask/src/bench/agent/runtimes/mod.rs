@@ -26,6 +26,7 @@ use crate::stack::{FIRST_SAMPLES, Options, alive, free_address, now_ms, start_se
 use judge::Shown;
 use load::Load;
 use profiler::Profiler;
+pub(in crate::bench) use profiler::start_peer;
 
 /// After a window, until what was sampled in it is stored: both ship every five seconds.
 const ARRIVES_SECONDS: u64 = 15;

@@ -30,13 +30,7 @@ impl Profiler<'_> {
     pub(super) fn start(self, options: &Options, client: &Client) -> Result<Service> {
         match self {
             Profiler::Ours => start_agent(options, client.base(), &[]),
-            Profiler::Peer(program) => {
-                let mut command = Command::new(program);
-                command
-                    .args(["-collection-agent", &options.listen, "-disable-tls"])
-                    .args(["-samples-per-second", &options.frequency_hz.to_string()]);
-                Service::start("peer", &mut command, &options.state_dir.join("peer.log"))
-            }
+            Profiler::Peer(program) => start_peer(program, options, &[]),
         }
     }
 
@@ -50,4 +44,14 @@ impl Profiler<'_> {
         );
         Ok(())
     }
+}
+
+/// Starts OpenTelemetry's profiler, with its defaults but for the rate and these arguments, to ship to the server.
+pub(in crate::bench) fn start_peer(program: &Path, options: &Options, more: &[&str]) -> Result<Service> {
+    let mut command = Command::new(program);
+    command
+        .args(["-collection-agent", &options.listen, "-disable-tls"])
+        .args(["-samples-per-second", &options.frequency_hz.to_string()])
+        .args(more);
+    Service::start("peer", &mut command, &options.state_dir.join("peer.log"))
 }
