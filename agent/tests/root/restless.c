@@ -21,6 +21,8 @@
  */
 #define LONG_ROUND(turn) ((turn) == 16 || (turn) == 17)
 #define LONG_ROUND_NS 1400000000
+/* What is called after the file was written over, and before the process is looked at again. */
+#define WRITTEN_OVER_NS 900000000
 #define LARGEST_LIBRARY (1 << 20)
 
 static char map_path[64];
@@ -117,7 +119,7 @@ static void run_the_changing_library(char **arguments, unsigned turn)
 	size_t right_bytes = read_file(arguments[1], right), wrong_bytes = read_file(arguments[2], wrong);
 	const char *path = arguments[3];
 	struct timespec a_tick = {0, 10000000};
-	unsigned long (*run)(unsigned long);
+	unsigned long (*run)(unsigned long), (*run_later)(unsigned long);
 	long long begun_ns;
 	void *library;
 	int file;
@@ -134,6 +136,7 @@ static void run_the_changing_library(char **arguments, unsigned turn)
 	if (!library)
 		exit(4);
 	run = (unsigned long (*)(unsigned long))dlsym(library, "run");
+	run_later = (unsigned long (*)(unsigned long))dlsym(library, "run_later");
 	begun_ns = monotonic_ns();
 	do
 		run(20000000);
@@ -142,6 +145,9 @@ static void run_the_changing_library(char **arguments, unsigned turn)
 	/* The code has the same bytes: what was mapped stays right. */
 	if (turn % 2 && pwrite(file, wrong, wrong_bytes, 0) != (ssize_t)wrong_bytes)
 		exit(5);
+	begun_ns = monotonic_ns();
+	while (turn % 2 && LONG_ROUND(turn) && monotonic_ns() - begun_ns < WRITTEN_OVER_NS)
+		run_later(2000000);
 	dlclose(library);
 	if (turn % 4 == 2) {
 		if (ftruncate(file, turn % 8 == 2 ? 1 << 30 : 100))
