@@ -219,6 +219,7 @@ struct so_v8 {
 	u16 shared_length;
 	u16 shared_literal;
 	u16 shared_unique;	/* 0 without one */
+	u16 script_id;		/* Script, where functions have no number among all; else 0 */
 	/* BytecodeArray and Code: kinds of objects; where bytecodes begin, and where code has those that it was made of. */
 	u16 bytecode_type;
 	u16 bytecode_begin;
@@ -226,7 +227,6 @@ struct so_v8 {
 	u16 code_bytecode;
 	u16 frame_stub;		/* what says of a frame that it is of V8's own code */
 	u16 is_late;		/* objects may have been moved since the stack was copied */
-	u16 unused;
 };
 
 /* A process may have several. */

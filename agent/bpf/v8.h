@@ -101,7 +101,7 @@ SO_INLINE int so_is_v8_interpreted(struct so_walk *walk, const struct so_v8 *v8,
  */
 SO_INLINE int so_v8_share_once(struct so_walk *walk, const struct so_v8 *v8, u64 *words, u64 function)
 {
-	u64 *shared = words + SO_V8_SHARED_AT, map, address, hash = 0;
+	u64 *shared = words + SO_V8_SHARED_AT, map, address, script, id = 0, hash = 0;
 
 	if (function && function == walk->v8_function)
 		return 0;
@@ -128,6 +128,13 @@ SO_INLINE int so_v8_share_once(struct so_walk *walk, const struct so_v8 *v8, u64
 	hash = so_v8_mix(hash, so_field(shared, v8->shared_literal, 4, 16));
 	if (v8->shared_unique)
 		hash = so_v8_mix(hash, so_field(shared, v8->shared_unique, 4, 16));
+	/* What is made of the same text again lies where the one before lay, with all that belongs to it. */
+	script = so_field(shared, v8->shared_script, 8, 16);
+	if (v8->script_id && so_is_v8_object(script)) {
+		if (so_read_memory(&id, sizeof(id), script - 1 + v8->script_id))
+			id = 0;
+		hash = so_v8_mix(hash, id);
+	}
 	walk->v8_hash = hash;
 	walk->v8_shared = address - 1;
 	return 0;

@@ -94,6 +94,21 @@ SO_INLINE struct so_wait_counters *counters_of_waits(void)
 	return bpf_map_lookup_elem(&wait_counters, &zero);
 }
 
+/*
+ * Counts what a hook takes that began then: one of 64 for all, which is chosen by the time, whatever the clock's steps
+ * are (Fibonacci hashing).
+ */
+SO_INLINE void count_run(u64 begin)
+{
+	struct so_wait_counters *counter;
+
+	if (begin * 0x9e3779b97f4a7c15 >> 58)
+		return;
+	counter = counters_of_waits();
+	if (counter)
+		counter->run_ns += 64 * (bpf_ktime_get_ns() - begin);
+}
+
 /* The thread's clock, which may begin here. */
 SO_INLINE struct so_wait *clock_of(struct task_struct *task, struct so_wait_counters *counter)
 {
@@ -413,8 +428,7 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 				ask_thread(task, wait, counter);
 		}
 	}
-	if ((counter->switches & 63) == 0)
-		counter->run_ns += 64 * (bpf_ktime_get_ns() - now);
+	count_run(now);
 	return 0;
 }
 
@@ -439,13 +453,48 @@ SEC("tp_btf/sched_wakeup")
 int on_wakeup(u64 *ctx)
 {
 	struct so_wait *wait;
+	u64 now;
 
 	if (!turn_ns)
 		return 0;
+	now = bpf_ktime_get_ns();
 	wait = bpf_task_storage_get(&waits, (struct task_struct *)ctx[0], NULL, 0);
 	if (wait)
-		*(volatile u64 *)&wait->wake_ns = bpf_ktime_get_ns();
+		*(volatile u64 *)&wait->wake_ns = now;
+	count_run(now);
 	return 0;
+}
+
+/* Tells who ends a wait, where the sleeper's clock passes a point by now. */
+SO_INLINE void tell_waker(void *ctx, struct task_struct *task, u64 turn, u64 now)
+{
+	struct so_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
+	struct so_wait_counters *counter;
+	u32 zero = 0, *in_use;
+	u64 ended_ns, from;
+
+	if (!wait)
+		return;
+	from = wait->from_ns;
+	if (!from || wait->turn_ns != turn || (wait->state & SO_WAIT_STATE_BITS) == SO_WAIT_PREEMPTED)
+		return;
+	/* Most waits pass no point. */
+	if (from >= now || (!wait->told_ns && wait->at_ns + (now - from) < wait->point_ns))
+		return;
+	ended_ns = so_would_tell(wait, now);
+	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+	if (!ended_ns || !in_use)
+		return;
+	if (*in_use) {
+		counter = counters_of_waits();
+		if (counter)
+			counter->wakers_left_out++;
+		return;
+	}
+	if (enter_waker(ctx, task, wait, ended_ns))
+		put_waker(walk_stack(0));
+	else
+		put_waker(SO_WALK_NONE);
 }
 
 /*
@@ -455,38 +504,13 @@ int on_wakeup(u64 *ctx)
 SEC("tp_btf/sched_waking")
 int on_waking(u64 *ctx)
 {
-	struct task_struct *task = (struct task_struct *)ctx[0];
-	u64 turn = turn_ns, now, ended_ns, from;
-	u32 zero = 0, *in_use;
-	struct so_wait *wait;
+	u64 turn = turn_ns, now;
 
 	if (!turn)
 		return 0;
-	wait = bpf_task_storage_get(&waits, task, NULL, 0);
-	if (!wait)
-		return 0;
-	from = wait->from_ns;
-	if (!from || wait->turn_ns != turn || (wait->state & SO_WAIT_STATE_BITS) == SO_WAIT_PREEMPTED)
-		return 0;
 	now = bpf_ktime_get_ns();
-	/* Most waits pass no point. */
-	if (from >= now || (!wait->told_ns && wait->at_ns + (now - from) < wait->point_ns))
-		return 0;
-	ended_ns = so_would_tell(wait, now);
-	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
-	if (!ended_ns || !in_use)
-		return 0;
-	if (*in_use) {
-		struct so_wait_counters *counter = counters_of_waits();
-
-		if (counter)
-			counter->wakers_left_out++;
-		return 0;
-	}
-	if (enter_waker(ctx, task, wait, ended_ns))
-		put_waker(walk_stack(0));
-	else
-		put_waker(SO_WALK_NONE);
+	tell_waker(ctx, (struct task_struct *)ctx[0], turn, now);
+	count_run(now);
 	return 0;
 }
 

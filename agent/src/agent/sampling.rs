@@ -207,7 +207,9 @@ impl Sampling {
             let mut is_quiet = now >= next_drain;
             if is_quiet {
                 drained_at = now;
-                self.turn_waits()?;
+                if self.turn_waits()? {
+                    next_batch = now;
+                }
                 self.drain(now, None)?;
                 self.open_deferred(now);
                 if self.interval.deferred.has_unopened() {

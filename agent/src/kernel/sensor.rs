@@ -358,6 +358,12 @@ impl Sensor {
         }
     }
 
+    /// CPU time that went into seeing threads wait, since the start.
+    pub fn waits_bpf_ns(&self) -> Result<u64, KernelError> {
+        let hooks = self.waits.as_ref().map(|(hooks, _)| hooks);
+        hooks.map_or(Ok(0), |hooks| Ok(hooks.counters(&mut Counters::default())?.bpf_ns))
+    }
+
     /// Waits for a CPU that have ended since the last call, counted.
     pub fn queued(&mut self) -> Result<Vec<Queued>, KernelError> {
         let hooks = self.waits.as_mut().map(|(hooks, _)| hooks);

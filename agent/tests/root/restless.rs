@@ -87,8 +87,9 @@ fn what_changes_while_it_is_read_does_no_harm_and_has_no_wrong_name() {
         let function = frame.function.as_deref();
         assert_ne!(function, Some("wrong_name"), "{frame:?}");
         if frame.module.ends_with("/librestless-that-changes.so") {
-            let is_right =
-                |function: &str| ["right_name", "run", "run_later"].contains(&function) || LOADER_CALLS.contains(&function);
+            let is_right = |function: &str| {
+                ["right_name", "run", "run_later"].contains(&function) || LOADER_CALLS.contains(&function)
+            };
             assert!(function.is_none_or(is_right), "{frame:?}");
             named += usize::from(function == Some("right_name"));
         }

@@ -7,6 +7,7 @@ mod jobs;
 mod kubelet;
 mod programs;
 mod shop;
+mod stalls;
 
 use std::path::PathBuf;
 
@@ -27,6 +28,9 @@ enum Scene {
     Shop,
     /// The same jobs on machines and in pods, in Python: two selections of one window
     Jobs,
+    /// Packets that wait for a slow reader's CPU, which is looked at 999 times a second: what ran before, and what
+    /// waited
+    Stalls,
 }
 
 /// A page to open.
@@ -102,6 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Scene::Kubelet => kubelet::show,
         Scene::Shop => shop::show,
         Scene::Jobs => jobs::show,
+        Scene::Stalls => stalls::show,
     };
     let played = show(&client, times, &stop).and_then(|(links, outcome)| {
         for Link { about, path } in links {

@@ -130,7 +130,7 @@ const PARTS: &[Part] = &[
     ),
     part("xtask/examples/", &[".rs"], &[RUST, &[Step("end-to-end")]]),
     // The demo alone runs them.
-    part("xtask/examples/", &[".java", ".py"], &[]),
+    part("xtask/examples/", &[".java", ".py", ".c"], &[]),
 ];
 
 impl Part {

@@ -5,7 +5,9 @@ use crate::random::Random;
 /// Share of the machine's CPU time that seeing threads wait may take.
 const LIMIT: f64 = 0.005;
 /// Most turns of which one is observed.
-const MAX_TURNS: u32 = 8;
+const MAX_TURNS: u32 = 16;
+/// An interval ends before its time where it costs so many times as much as it may.
+const MUCH_TOO_MUCH: f64 = 2.0;
 
 /// One turn of so many is observed, which one is drawn, so that nothing is in step with it.
 #[derive(Debug, Clone)]
@@ -45,14 +47,22 @@ impl WaitTurns {
         self.present == self.drawn
     }
 
-    /// After an interval in which `share` of the machine's CPU time went into seeing threads wait. True where the
-    /// number of turns is another one from now on: one is to begin.
+    /// True where more turns can't wait for the interval's end: `share` of the machine's CPU time goes into seeing
+    /// threads wait while they are observed.
+    pub(in crate::agent) fn are_too_few(&self, share: f64) -> bool {
+        self.turns < MAX_TURNS && share > LIMIT * MUCH_TOO_MUCH * f64::from(self.turns)
+    }
+
+    /// After an interval in which `share` of the machine's CPU time went into seeing threads wait while they were
+    /// observed. True where the number of turns is another one from now on: one is to begin.
     pub(in crate::agent) fn after(&mut self, share: f64) -> bool {
         let before = self.turns;
-        if share > LIMIT && self.turns < MAX_TURNS {
+        while share > LIMIT * f64::from(self.turns) && self.turns < MAX_TURNS {
             self.turns *= 2;
+        }
+        if self.turns > before {
             self.lengthened += 1;
-        } else if share < LIMIT / 3.0 && self.turns > 1 {
+        } else if share < LIMIT / 3.0 * f64::from(self.turns) && self.turns > 1 {
             self.turns /= 2;
         }
         // The next call of `begin` draws.
@@ -72,8 +82,9 @@ mod tests {
         let mut random = Random::seeded(7);
         let mut turns = WaitTurns::default();
         assert!((0..5).all(|_| turns.begin(&mut random)), "all, where it costs little");
-        assert!(turns.after(0.02) && turns.after(0.01) && !turns.after(0.004));
-        assert_eq!((turns.turns(), turns.lengthened), (4, 2));
+        assert!(turns.are_too_few(0.011) && !turns.are_too_few(0.009));
+        assert!(turns.after(0.02) && !turns.after(0.02) && !turns.are_too_few(0.039));
+        assert_eq!((turns.turns(), turns.lengthened), (4, 1));
         let mut observed = [0; 4];
         for _ in 0..1000 {
             let round: Vec<bool> = (0..4).map(|_| turns.begin(&mut random)).collect();
@@ -81,7 +92,7 @@ mod tests {
             observed[round.iter().position(|is_observed| *is_observed).unwrap()] += 1;
         }
         assert!(observed.iter().all(|count| (200..300).contains(count)), "{observed:?}");
-        assert!(turns.after(0.001) && turns.after(0.001) && !turns.after(0.0));
+        assert!(!turns.after(0.007) && turns.after(0.006) && turns.after(0.003) && !turns.after(0.0));
         assert!(turns.begin(&mut random));
     }
 
@@ -91,6 +102,7 @@ mod tests {
         (0..20).for_each(|_| {
             turns.after(1.0);
         });
-        assert_eq!(turns.turns(), MAX_TURNS);
+        assert_eq!((turns.turns(), turns.lengthened), (MAX_TURNS, 1));
+        assert!(!turns.are_too_few(1.0));
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Observed {
     observed_ns: u64,
     /// Since when they are observed, and that is not in the sum yet.
     since_ns: Option<u64>,
+    /// Of the time that the last factor is of.
+    last_observed_ns: u64,
 }
 
 impl Observed {
@@ -36,10 +38,22 @@ impl Observed {
         self.since_ns = is_observed.then_some(now_ns);
     }
 
+    /// Time that was observed up to now, since the last factor.
+    pub(super) fn up_to_ns(&mut self, now_ns: u64) -> u64 {
+        self.add(now_ns);
+        self.observed_ns
+    }
+
+    /// Time that was observed of what the last factor is of.
+    pub(super) fn last_ns(&self) -> u64 {
+        self.last_observed_ns
+    }
+
     /// What the time up to now is of what was observed of it. Where that is nothing, the next call's has this time,
     /// too.
     pub(super) fn take_factor(&mut self, now_ns: u64) -> f64 {
         self.add(now_ns);
+        self.last_observed_ns = self.observed_ns;
         if self.observed_ns == 0 {
             return 1.0;
         }
@@ -59,6 +73,7 @@ impl Waiting {
                 from_ns: now_ns,
                 observed_ns: 0,
                 since_ns: Some(now_ns),
+                last_observed_ns: 0,
             },
             programs_left_out: 0,
         }
@@ -91,10 +106,13 @@ mod tests {
             from_ns: 100,
             observed_ns: 0,
             since_ns: Some(100),
+            last_observed_ns: 0,
         };
         assert_eq!(observed.take_factor(200), 1.0);
         observed.turn(false, 250);
+        assert_eq!(observed.up_to_ns(300), 50);
         assert_eq!(observed.take_factor(400), 4.0, "50 of 200");
+        assert_eq!((observed.last_ns(), observed.up_to_ns(400)), (50, 0));
         assert_eq!(observed.take_factor(500), 1.0, "nothing, of which nothing is told");
         observed.turn(true, 550);
         assert_eq!(

@@ -5,13 +5,30 @@ use crate::agent::threads::AgentError;
 use crate::kernel::Counters;
 use crate::sys::monotonic_ns;
 
+/// Time to observe before it is known what it costs, within an interval and at its end.
+const KNOWN_WITHIN_NS: u64 = 400_000_000;
+const KNOWN_NS: u64 = 50_000_000;
+
 impl Sampling {
-    /// Begins the next turn of observation, where not all of the time is observed.
-    pub(in crate::agent) fn turn_waits(&mut self) -> Result<(), AgentError> {
+    /// Begins the next turn of observation, where not all of the time is observed. True where it costs so much that the
+    /// interval is to end at once: what comes after it is observed in more turns, and stands for more.
+    pub(in crate::agent) fn turn_waits(&mut self) -> Result<bool, AgentError> {
+        let observed_ns = self.waiting.observed.up_to_ns(monotonic_ns());
+        if observed_ns >= KNOWN_WITHIN_NS {
+            let bpf_ns = self.sensor.waits_bpf_ns()?.saturating_sub(self.waiting.before.bpf_ns);
+            if self.waiting.turns.are_too_few(self.share(bpf_ns, observed_ns)) {
+                return Ok(true);
+            }
+        }
         if self.waiting.turns.turns() > 1 {
             self.begin_turn()?;
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// Of the machine's CPU time.
+    fn share(&self, cpu_ns: u64, within_ns: u64) -> f64 {
+        cpu_ns as f64 / within_ns.max(1) as f64 / f64::from(self.cpus.max(1))
     }
 
     fn begin_turn(&mut self) -> Result<(), AgentError> {
@@ -31,18 +48,19 @@ impl Sampling {
     /// After an interval of so many seconds.
     pub(in crate::agent) fn keep_wait_limits(&mut self, seconds: f64, counters: &Counters) -> Result<(), AgentError> {
         let waits = counters.waits;
-        let cpu_seconds = waits.bpf_ns.saturating_sub(self.waiting.before.bpf_ns) as f64 / 1e9;
+        let bpf_ns = waits.bpf_ns.saturating_sub(self.waiting.before.bpf_ns);
         let switches = waits.switches.saturating_sub(self.waiting.before.switches);
         self.waiting.before = waits;
         let budget = self.waits_per_second();
         self.waiting.periods.after(seconds, budget, waits);
-        let share = cpu_seconds / seconds / f64::from(self.cpus.max(1));
-        if self.waiting.turns.after(share) {
+        let observed_ns = self.waiting.observed.last_ns();
+        let share = self.share(bpf_ns, observed_ns);
+        if observed_ns >= KNOWN_NS && self.waiting.turns.after(share) {
             let turns = self.waiting.turns.turns();
             tracing::info!(
                 turns,
                 switches_per_second = (switches as f64 / seconds) as u64,
-                used_share = format!("{share:.4}"),
+                share_while_observed = format!("{share:.4}"),
                 "waits are observed in one turn of so many"
             );
             self.begin_turn()?;

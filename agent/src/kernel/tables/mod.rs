@@ -315,8 +315,9 @@ impl Tables {
         }
     }
 
-    /// Goes on with a walk that the kernel side could not end, on the copied part of the stack; adds the frames'
-    /// addresses. `read` reads the process's memory as it is now, for code of a language's runtime.
+    /// Goes on with a walk that the kernel side could not end, on the copied part of the stack of a thread that has
+    /// gone on since; adds the frames' addresses. `read` reads the process's memory as it is now, for code of a
+    /// language's runtime.
     pub fn walk_on(
         &mut self,
         key: ProgramKey,
@@ -325,13 +326,9 @@ impl Tables {
         read: &ReadMemory<'_>,
         frames: &mut Vec<u64>,
     ) -> WalkStop {
-        let Some(program) = self.programs.get(&key) else {
-            return WalkStop::NoTable;
-        };
-        let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
         // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has
         // not, nor how code that OPcache made is stepped from. V8's objects may have been moved.
-        let runtime = runtime.map(|runtime| so_runtime {
+        let as_it_was = |runtime: &so_runtime| so_runtime {
             kinds: runtime.kinds & (KIND_JVM | KIND_V8 | KIND_PHP),
             v8: so_v8 {
                 is_late: 1,
@@ -343,7 +340,42 @@ impl Tables {
                 ..runtime.php
             },
             ..*runtime
-        });
+        };
+        self.walk_with(as_it_was, key, walk, stack, read, frames)
+    }
+
+    /// The same of a thread that sleeps: interpreters' chains are what they were. Other threads of it may move objects.
+    pub(super) fn walk_asleep(
+        &mut self,
+        key: ProgramKey,
+        walk: &mut so_walk,
+        stack: StackCopy<'_>,
+        read: &ReadMemory<'_>,
+        frames: &mut Vec<u64>,
+    ) -> WalkStop {
+        let as_it_is = |runtime: &so_runtime| so_runtime {
+            v8: so_v8 {
+                is_late: 1,
+                ..runtime.v8
+            },
+            ..*runtime
+        };
+        self.walk_with(as_it_is, key, walk, stack, read, frames)
+    }
+
+    fn walk_with(
+        &mut self,
+        seen: impl Fn(&so_runtime) -> so_runtime,
+        key: ProgramKey,
+        walk: &mut so_walk,
+        stack: StackCopy<'_>,
+        read: &ReadMemory<'_>,
+        frames: &mut Vec<u64>,
+    ) -> WalkStop {
+        let Some(program) = self.programs.get(&key) else {
+            return WalkStop::NoTable;
+        };
+        let runtime = program.runtime.and_then(|number| self.runtimes.get(number)).map(seen);
         walk.chain_frame = 0;
         let live = runtime.as_ref().map(|runtime| walk::LiveRuntime { runtime, read });
         let memory = &mut self.layout.memory;

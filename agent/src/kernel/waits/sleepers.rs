@@ -59,7 +59,7 @@ impl Sleepers {
         let proc_tgid = asleep.header.proc_tgid;
         let read = |address: u64, into: &mut [u8]| sys::read_process(proc_tgid, address, into);
         let copy = StackCopy::of(&asleep.walk, &stack);
-        let walk_end = match tables.walk_on(key_of(&asleep), &mut walk, copy, &read, &mut user) {
+        let walk_end = match tables.walk_asleep(key_of(&asleep), &mut walk, copy, &read, &mut user) {
             WalkStop::Root => WALK_ROOT,
             WalkStop::Cut => WALK_CUT,
             WalkStop::Broken => WALK_BROKEN,
@@ -75,6 +75,11 @@ impl Sleepers {
                 );
             }
         };
+        // Frames of an interpreter were read meanwhile, which goes on with the thread.
+        if !sleeps_on(&asleep) {
+            self.moved += 1;
+            return tell(&asleep, &asleep.words[..kernel], first, WALK_BROKEN, None, drained);
+        }
         // Deeper ones are rare, and are walked anew.
         if leave_out_middle(&mut user) > 0 {
             user.truncate(LEAF_FRAMES.min(MAX_USER_FRAMES));
@@ -115,16 +120,21 @@ fn key_of(asleep: &Asleep) -> ProgramKey {
 
 /// What lies on the thread's stack, from [`RED_ZONE_BYTES`] below its stack pointer on. None where it has gone on.
 fn stack_of(asleep: &Asleep) -> Option<Vec<u8>> {
-    let (tgid, tid, runs) = (asleep.header.tgid, asleep.header.tid, asleep.waited.run_count);
+    let tgid = asleep.header.tgid;
     // Only with the same ids in /proc can be asked whether it sleeps still.
-    if asleep.header.proc_tgid != tgid || runs == 0 {
+    if asleep.header.proc_tgid != tgid || asleep.waited.run_count == 0 {
         return None;
     }
     let begin = asleep.walk.sp.checked_sub(RED_ZONE_BYTES)?;
     let stack = sys::guarded_for(tgid, move || read_stack(tgid, begin))?;
-    let runs_now = std::fs::read_to_string(format!("/proc/{tgid}/task/{tid}/schedstat")).ok()?;
-    let runs_now: u64 = runs_now.split_whitespace().nth(2)?.parse().ok()?;
-    (runs_now == runs && !stack.is_empty()).then_some(stack)
+    (sleeps_on(asleep) && !stack.is_empty()).then_some(stack)
+}
+
+/// True while it has not been given a CPU since the visit.
+fn sleeps_on(asleep: &Asleep) -> bool {
+    let path = format!("/proc/{}/task/{}/schedstat", asleep.header.tgid, asleep.header.tid);
+    let runs = std::fs::read_to_string(path).ok();
+    runs.and_then(|text| text.split_whitespace().nth(2)?.parse().ok()) == Some(asleep.waited.run_count)
 }
 
 /// Up to a page that cannot be read, which is where the stack ends.

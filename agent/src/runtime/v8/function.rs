@@ -30,6 +30,8 @@ pub(super) fn mix(hash: u64, word: u64) -> u64 {
 pub(super) struct Shared {
     address: u64,
     bytes: Vec<u8>,
+    /// The number of its script, where functions have none among all.
+    script_id: Option<u64>,
 }
 
 impl Shared {
@@ -38,7 +40,13 @@ impl Shared {
             return Err(Unreadable::Replaced);
         }
         let bytes = read_long(memory, address, SHARED_BYTES)?;
-        Ok(Self { address, bytes })
+        let script = object(part(&bytes, layout.shared_script, 8));
+        let script_id = |(offset, script)| word(memory, field(script, offset)).unwrap_or(0);
+        Ok(Self {
+            address,
+            bytes,
+            script_id: layout.script_id.zip(script).map(script_id),
+        })
     }
 
     /// Where it lies.
@@ -52,10 +60,10 @@ impl Shared {
         hash = mix(hash, self.word(layout.shared_script));
         hash = mix(hash, self.word(layout.shared_length) & LENGTH_MASK);
         hash = mix(hash, part(&self.bytes, layout.shared_flags + 4, 4));
-        match layout.shared_unique {
-            Some(unique) => mix(hash, part(&self.bytes, unique, 4)),
-            None => hash,
+        if let Some(unique) = layout.shared_unique {
+            hash = mix(hash, part(&self.bytes, unique, 4));
         }
+        self.script_id.map_or(hash, |id| mix(hash, id))
     }
 
     fn word(&self, offset: u16) -> u64 {

@@ -8,7 +8,7 @@ use super::positions::Steps;
 use super::{ReadMemory, Unreadable, number};
 
 /// Dynamic symbols that are looked for: constants of four bytes, and the version.
-pub const SYMBOLS: [&str; 49] = [
+pub const SYMBOLS: [&str; 50] = [
     MAJOR,
     MINOR,
     "v8dbg_class_JSFunction__shared__SharedFunctionInfo",
@@ -24,6 +24,7 @@ pub const SYMBOLS: [&str; 49] = [
     "v8dbg_class_SharedFunctionInfoWrapper__shared_info__Tagged_SharedFunctionInfo_",
     "v8dbg_class_Script__source__Object",
     "v8dbg_class_Script__name__Object",
+    "v8dbg_class_Script__line_ends__Object",
     "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments__Object",
     "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments__Tagged_Object_",
     "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments_or_sfi_table__Object",
@@ -130,6 +131,8 @@ pub struct Layout {
     pub(super) shared_length: u16,
     pub(super) shared_flags: u16,
     pub(super) shared_unique: Option<u16>,
+    /// The script's number, where functions have none among all.
+    pub(super) script_id: Option<u16>,
     pub(super) script_source: u16,
     pub(super) script_name: u16,
     pub(super) script_eval_from: u16,
@@ -227,6 +230,14 @@ impl Layout {
         let last = symbols.any(&["v8dbg_LastJSFunctionType"])?.unwrap_or(function + 20);
         let type_code = symbols.one(&["v8dbg_type_Code__CODE_TYPE"])?;
         let bytes = symbols.one(&["v8dbg_type_ByteArray__BYTE_ARRAY_TYPE"])?;
+        let script_eval_from = symbols.one(&[
+            "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments__Object",
+            "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments__Tagged_Object_",
+            "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments_or_sfi_table__Object",
+        ])?;
+        // It stands between two that have symbols.
+        let script_id = symbols.one(&["v8dbg_class_Script__line_ends__Object"])? + 8;
+        let has_script_id = form < Form::Trusted && script_id + 8 == script_eval_from;
         Ok(Self {
             version,
             function_shared: symbols.one(&["v8dbg_class_JSFunction__shared__SharedFunctionInfo"])?,
@@ -248,11 +259,8 @@ impl Layout {
             shared_unique: (form >= Form::Trusted).then_some(shared_flags + 8),
             script_source: symbols.one(&["v8dbg_class_Script__source__Object"])?,
             script_name: symbols.one(&["v8dbg_class_Script__name__Object"])?,
-            script_eval_from: symbols.one(&[
-                "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments__Object",
-                "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments__Tagged_Object_",
-                "v8dbg_class_Script__eval_from_shared_or_wrapped_arguments_or_sfi_table__Object",
-            ])?,
+            script_eval_from,
+            script_id: has_script_id.then_some(script_id),
             script_source_url: if form == Form::One { 104 } else { 112 },
             bytecode_data: symbols.one(&["v8dbg_class_BytecodeArray__data__uintptr_t"])?,
             bytecode_positions: if form == Form::Trusted { 24 } else { 32 },

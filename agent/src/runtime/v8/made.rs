@@ -200,6 +200,9 @@ impl Made {
         let (name, source) = (self.text("/srv/queue.js"), self.text(SOURCE));
         self.set(script, layout.script_name, name);
         self.set(script, layout.script_source, source);
+        if let Some(id) = layout.script_id {
+            self.small(script, id, 77);
+        }
         let [queue, pop, take, empty] = ["Queue", "pop", "take", ""].map(|text| self.text(text));
         let around = self.scope(false, Some(empty), 0, None);
         let class = self.scope(true, None, 0, Some(around));

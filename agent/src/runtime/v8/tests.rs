@@ -145,6 +145,15 @@ fn what_was_replaced_never_gives_a_name() {
             changed.memory.word(at, before ^ other);
             assert!(of(&changed.memory).is_err(), "{offset}");
         }
+        // The same text again, with all that belongs to it where the one before lay.
+        if let Some(id) = layout.script_id {
+            let script = field(sample.pop, layout.shared_script);
+            let script = super::word(&made.memory, script).unwrap();
+            let mut changed = made.clone();
+            changed.memory.word(field(script & !1, id), 78 << 32);
+            assert!(of(&changed.memory).is_err());
+        }
+        assert!(layout.script_id.is_some() != layout.shared_unique.is_some());
         // Between any two reads.
         let reads = Counted {
             memory: &made.memory,

@@ -9,6 +9,7 @@ mod php;
 mod python;
 mod requests;
 mod ruby;
+mod sleeping;
 mod v8;
 
 use std::collections::BTreeMap;

@@ -361,6 +361,7 @@ fn where_switches_are_too_many_a_part_of_the_time_is_observed() {
     // With all turns of a round in an interval: what comes after the last that is observed is not told.
     let long = AgentConfig {
         interval: Duration::from_secs(5),
+        drain_every: Duration::from_millis(250),
         ..config()
     };
     let (recorded, tgid, truths) = run("switching", long);

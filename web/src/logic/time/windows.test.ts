@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   around,
   before,
+  goOn,
   halves,
   LONGEST_MS,
   ordered,
@@ -134,5 +135,13 @@ describe("the pair of a comparison", () => {
       base: { from: 210_000, until: 230_000 },
       comparison: { from: 250_000, until: 270_000 },
     });
+  });
+});
+
+describe("going on behind an answer that was cut", () => {
+  it("goes to the last moment's millisecond, and behind it where that is the begin", () => {
+    expect(goOn(1000, 1002.7)).toEqual({ from: 1002, skips: false });
+    expect(goOn(1000, 1000.9)).toEqual({ from: 1001, skips: true });
+    expect(goOn(1000, 1000)).toEqual({ from: 1001, skips: true });
   });
 });

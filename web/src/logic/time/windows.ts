@@ -165,3 +165,12 @@ export function placeWithin(pair: Pair, chart: Window): Pair {
 export function historyOf(given: Window): Window {
   return { from: given.from - lengthOf(given), until: given.until };
 }
+
+/**
+ * Where to go on behind an answer that was cut: the window's begin and the last moment that is told, in milliseconds.
+ * `skips`: all that is told lies in the begin's millisecond, whose rest can't be come to.
+ */
+export function goOn(from: number, last: number): { from: number; skips: boolean } {
+  const next = Math.floor(last);
+  return next > from ? { from: next, skips: false } : { from: Math.floor(from) + 1, skips: true };
+}

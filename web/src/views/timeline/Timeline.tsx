@@ -15,6 +15,7 @@ import {
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { count, duration, plural } from "../../logic/text/format.ts";
 import { parseSpan, spanText } from "../../logic/time/spans.ts";
+import { goOn } from "../../logic/time/windows.ts";
 import { type Wait, type WaitLane, waitOfText, waitText } from "../../logic/waits/lanes.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { chart, isOpening } from "../../state/answers/lane.ts";
@@ -235,12 +236,14 @@ function rangeOf(zoom: string, from: number, extentNs: number): Range {
 function Incomplete({ drawn, waits, from, until }: { drawn: Chart; waits: number; from: number; until: number }) {
   const last = from + drawn.extentNs / 1e6;
   const usual = page.value.limit === "";
+  const next = goOn(from, last);
   return (
     <div class="notice slim-notice" role="status" data-testid="incomplete">
       <span>
         These are the first {plural(drawn.boxOf.length, "sample")}
         {waits > 0 && ` and ${plural(waits, "wait")}`}, up to {momentText(from, drawn.extentNs, 1e9)}: the rest of the
         range, {duration((until - last) / 1000)}, is not shown.
+        {next.skips && " More lie in this millisecond than are told: choose a CPU, a service or a thread to see them."}
       </span>
       {usual && (
         <button
@@ -255,9 +258,9 @@ function Incomplete({ drawn, waits, from, until }: { drawn: Chart; waits: number
       <button
         type="button"
         class="button"
-        onClick={() => navigate({ from: String(Math.floor(last)), until: String(until), zoom: "", live: false })}
+        onClick={() => navigate({ from: String(next.from), until: String(until), zoom: "", live: false })}
       >
-        Go on from there
+        {next.skips ? "Go on behind it" : "Go on from there"}
       </button>
     </div>
   );

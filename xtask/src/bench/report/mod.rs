@@ -54,6 +54,11 @@ const BENCHES: &[(&str, &str, &str)] = &[
         "Whether the agent and a language's own profiler tell the same of a real program.",
     ),
     (
+        "waits",
+        "cargo xtask bench waits",
+        "What it costs to see threads wait, and whether waits for a CPU are told as `perf sched` tells them.",
+    ),
+    (
         "store",
         "cargo xtask bench store --hours 1 --repeat 3 --engines",
         "What a stored sample costs and how long answers take, over a synthetic fleet.",

@@ -1,10 +1,17 @@
-//! What it costs to see threads wait: BPF time of a switch, and what threads that switch all the time take longer, with
-//! nothing, with the agent and without waits, and beside OpenTelemetry's profiler, by turns.
+//! What it costs to see threads wait, and whether waits for a CPU are told as perf tells them.
+//!
+//! BPF time of a switch; what threads that switch all the time take longer, with nothing, with the agent and without
+//! waits, and beside OpenTelemetry's profiler, by turns; waits for a CPU beside `perf sched`; a thousand threads that
+//! sleep.
+
+mod queues;
+mod sleepers;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +30,9 @@ use crate::{packages, repo, run};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// What to measure, separated by commas; by default all
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "PART")]
+    only: Vec<Part>,
     /// Length of a window
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     seconds: u32,
@@ -38,6 +48,25 @@ pub(crate) struct Args {
     /// The probability with which the peer takes a switch
     #[arg(long, default_value_t = 0.01, value_name = "SHARE")]
     peer_share: f64,
+    /// Threads of a Java program that sleep
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    sleepers: u32,
+    /// How long they are watched
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    sleep_seconds: u32,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// BPF time of a switch
+    Switch,
+    /// What threads that switch all the time take longer
+    SlowDown,
+    /// Waits for a CPU, beside perf
+    Queues,
+    /// What the agent takes where a thousand threads sleep
+    Sleepers,
 }
 
 /// Time from a profiler's start to the first window.
@@ -77,6 +106,37 @@ struct Window {
     /// Of the whole machine, in a second.
     switches: f64,
     bpf_seconds: f64,
+    /// Of empty programs at the same places.
+    empty_seconds: f64,
+}
+
+/// Empty BPF programs at the places where the agent's see threads wait.
+struct Empty(Child);
+
+impl Empty {
+    fn start(dir: &Path) -> Result<Empty> {
+        let program = compiled("empty_programs", &[], dir)?;
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        let stdout = child.stdout.take().context("no standard output")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        ensure!(line == "ready\n", "the kernel takes no empty BPF programs");
+        Ok(Empty(child))
+    }
+
+    fn seconds(&self) -> Result<f64> {
+        Ok(bpf(self.0.id())?.seconds)
+    }
+}
+
+impl Drop for Empty {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 struct Bench<'a> {
@@ -91,6 +151,7 @@ struct Bench<'a> {
 /// Prints, for each rate of switches, what one costs.
 pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(packages::is_root(), "the agent needs root here: run this as root");
+    let wants = |part| args.only.is_empty() || args.only.contains(&part);
     for rate in &args.switches {
         ensure!(rate % 200 == 0, "{rate} switches a second: give a multiple of 200");
     }
@@ -109,27 +170,40 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let bench = Bench {
         args,
         client,
-        program: compiled(dir.path())?,
+        program: compiled("switches", &["-pthread"], dir.path())?,
         cpu: thread::available_parallelism()?.get() - 1,
         options,
         stop,
     };
     figures.print_note(format!(
-        "two threads hand a byte to each other by pipes on CPU {}; {} rounds of {} s each; the rest of the machine is idle or not",
+        "two threads hand a byte to each other by pipes on CPU {}; {} rounds of {} s each",
         bench.cpu, args.rounds, args.seconds
     ));
-    bench.cost(figures)?;
-    bench.slow_down(figures)?;
+    if wants(Part::Switch) {
+        bench.cost(figures)?;
+    }
+    if wants(Part::SlowDown) {
+        bench.slow_down(figures)?;
+    }
+    if wants(Part::Queues) {
+        bench.queues(figures)?;
+    }
+    if wants(Part::Sleepers) {
+        bench.sleepers(figures)?;
+    }
     server.stop(Duration::from_secs(20));
     Ok(())
 }
 
-fn compiled(dir: &Path) -> Result<PathBuf> {
-    let program = dir.join("switches");
-    let source = repo::root().join("xtask/src/bench/switches.c");
+/// One of the programs beside this file.
+fn compiled(name: &str, flags: &[&str], dir: &Path) -> Result<PathBuf> {
+    let program = dir.join(name);
+    let source = repo::root().join("xtask/src/bench/waits").join(format!("{name}.c"));
     run::run(
         Command::new("cc")
-            .args(["-O1", "-pthread", "-o"])
+            .arg("-O1")
+            .args(flags)
+            .arg("-o")
             .arg(&program)
             .arg(source),
     )?;
@@ -163,7 +237,7 @@ impl Bench<'_> {
     }
 
     /// One window of each rate.
-    fn windows(&self, service: &mut Option<Service>) -> Result<Vec<Window>> {
+    fn windows(&self, service: &mut Option<Service>, empty: Option<&Empty>) -> Result<Vec<Window>> {
         let mut windows = vec![];
         for rate in &self.args.switches {
             self.stop.check()?;
@@ -171,7 +245,8 @@ impl Bench<'_> {
                 Some(service) => alive(service).and_then(|()| Ok(bpf(service.pid())?.seconds)),
                 None => Ok(0.0),
             };
-            let (before, bpf_before) = (switches()?, bpf_seconds(service)?);
+            let empty_seconds = || empty.map_or(Ok(0.0), Empty::seconds);
+            let (before, bpf_before, empty_before) = (switches()?, bpf_seconds(service)?, empty_seconds()?);
             let output = Command::new(&self.program)
                 .args([self.cpu.to_string(), rate.to_string(), self.args.seconds.to_string()])
                 .output()?;
@@ -185,20 +260,23 @@ impl Bench<'_> {
                 trip_ns: cpu_ns / trips,
                 switches: (switches()? - before) / f64::from(self.args.seconds),
                 bpf_seconds: bpf_seconds(service)? - bpf_before,
+                empty_seconds: empty_seconds()? - empty_before,
             });
         }
         Ok(windows)
     }
 
-    /// BPF time of a switch: what the agent takes more with waits than without, by the kernel's statistics.
+    /// BPF time of a switch: what the agent takes more with waits than without by the kernel's statistics, less what
+    /// these count of programs that do nothing.
     fn cost(&self, figures: &mut Figures) -> Result<()> {
         let _statistics = BpfStatistics::on()?;
+        let empty = Empty::start(&self.options.state_dir)?;
         let mut of = BTreeMap::new();
         let mut samples = 0;
         for beside in [Beside::WaitsOff, Beside::WaitsOn] {
             let started = now_ms();
             let mut service = self.start(beside)?;
-            of.insert(beside, self.windows(&mut service)?);
+            of.insert(beside, self.windows(&mut service, Some(&empty))?);
             if beside == Beside::WaitsOn {
                 let node = this_node(&self.client, started)?;
                 samples = integer(&node["samples_stored"]);
@@ -211,15 +289,20 @@ impl Bench<'_> {
         figures.table("BPF time");
         let cpus = thread::available_parallelism()?.get() as f64;
         println!(
-            "{:>12} {:>12} {:>14} {:>18}",
-            "wanted", "switches/s", "BPF ns/switch", "% of the machine"
+            "{:>12} {:>12} {:>14} {:>14} {:>18}",
+            "wanted", "switches/s", "BPF ns/switch", "empty ones'", "% of the machine"
         );
         for (at, rate) in self.args.switches.iter().enumerate() {
             let (off, on) = (of[&Beside::WaitsOff][at], of[&Beside::WaitsOn][at]);
             let seconds = f64::from(self.args.seconds);
-            let more = on.bpf_seconds - off.bpf_seconds;
-            let (ns, share) = (more / (on.switches * seconds) * 1e9, more / seconds / cpus * 100.0);
-            println!("{rate:>12} {:>12.0} {ns:>14.0} {share:>18.2}", on.switches);
+            let more = on.bpf_seconds - off.bpf_seconds - on.empty_seconds;
+            let of_switch = |seconds_taken: f64| seconds_taken / (on.switches * seconds) * 1e9;
+            let (ns, nothing_ns) = (of_switch(more), of_switch(on.empty_seconds));
+            let share = more / seconds / cpus * 100.0;
+            println!(
+                "{rate:>12} {:>12.0} {ns:>14.0} {nothing_ns:>14.0} {share:>18.2}",
+                on.switches
+            );
             figures.row(&format!("{rate} switches a second"));
             figures.add("BPF time of a switch", "ns", ns).at_most(MOST_NS);
             figures.add("of the machine's CPU time", "%", share).at_most(MOST_SHARE);
@@ -237,7 +320,7 @@ impl Bench<'_> {
         for _ in 0..self.args.rounds {
             for beside in &all {
                 let mut service = self.start(*beside)?;
-                for (at, window) in self.windows(&mut service)?.into_iter().enumerate() {
+                for (at, window) in self.windows(&mut service, None)?.into_iter().enumerate() {
                     trips.entry((at, *beside)).or_default().push(window.trip_ns);
                 }
                 ended(service)?;
