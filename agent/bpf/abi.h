@@ -74,9 +74,10 @@ enum so_limits {
 	SO_MAX_THREADS = 65536,
 	/* Waits that have ended, and wait for their thread's user stack. */
 	SO_MAX_PENDING = 256,
-	/* Programs times CPUs whose waits for a CPU are counted; and how finely. */
+	/* Programs whose waits for a CPU are counted; how finely; and how many of a thread are held before that. */
 	SO_MAX_QUEUES = 8192,
 	SO_QUEUE_BUCKETS = 128,
+	SO_HELD_WAITS = 24,
 	/* Processes that one closer look is at, where it is not at all of them. */
 	SO_MAX_BURST_MEMBERS = 1024,
 };
@@ -396,30 +397,33 @@ struct so_waited {
 	struct so_woken woken;
 };
 
-/* Whose waits for which CPU; of nobody, all that found no room of their own. */
+/* Whose waits for a CPU; of nobody, all that found no room of their own. */
 struct so_queue_key {
 	u64 start_boottime_ns;
 	u64 cgroup_id;
 	u32 tgid;
 	u32 exec_id;
-	u32 cpu;
-	u32 unused;
 };
 
 /*
- * The waits that have ended, cumulative but for the longest. Their lengths in units of 1,024 ns have a bucket each up
- * to 3, and from there on four between each power of two and the next; the last one has all that are longer.
+ * Waits for a CPU that have ended, cumulative but for the longest. Their lengths in units of 1,024 ns have a bucket
+ * each up to 3, and from there on four between each power of two and the next; the last one has all that are longer.
  */
-struct so_queue {
+struct so_queue_lengths {
 	u64 total_ns;
 	u64 longest_ns;		/* of the interval */
 	u64 interval;
+	u32 buckets[SO_QUEUE_BUCKETS];
+};
+
+/* Of a program, behind a lock of four bytes and four that are not used. */
+struct so_queue {
+	struct so_queue_lengths lengths;
 	/* Who it is, as in struct so_sample. */
 	u64 image;
 	u32 proc_tgid;
 	u32 flags;
 	u8 comm[SO_COMM_LENGTH];
-	u32 buckets[SO_QUEUE_BUCKETS];
 };
 
 /* Per CPU, cumulative since load. */
@@ -434,7 +438,7 @@ struct so_wait_counters {
 	u64 stacks_refused;
 	/* Threads that were not observed, since SO_MAX_THREADS were; once for each attempt. */
 	u64 threads_left_out;
-	/* Waits for a CPU that were counted as nobody's, since SO_MAX_QUEUES programs and CPUs have room. */
+	/* Waits for a CPU that were counted as nobody's, since SO_MAX_QUEUES programs have room. */
 	u64 queues_left_out;
 	/* Wake-ups whose thread's stack was not taken, since another one was just being walked on that CPU. */
 	u64 wakers_left_out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* The clock of waits.h in user space, for the test of it. */
+/* The clock and the buckets of waits.h in user space, for their tests. */
 #include "host_types.h"
 
 struct bpf_spin_lock {
@@ -17,4 +17,9 @@ void so_set_period_on_host(struct so_wait *wait, u64 period_ns)
 void so_settle_on_host(struct so_wait *wait, u64 now_ns, int has_come_back, struct so_passed *passed)
 {
 	so_settle(wait, now_ns, has_come_back, passed);
+}
+
+u32 so_queue_bucket_on_host(u64 ns)
+{
+	return so_queue_bucket(ns);
 }

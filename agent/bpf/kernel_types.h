@@ -38,6 +38,7 @@ enum {
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum {
+	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1U << 0,
 	BPF_F_MMAPABLE = 1U << 10,
 };

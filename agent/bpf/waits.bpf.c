@@ -22,6 +22,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const struct so_waited *unused_waited __attribute__((unused));
 const struct so_wait_counters *unused_wait_counters __attribute__((unused));
 const struct so_queue_key *unused_queue_key __attribute__((unused));
+const struct so_queue *unused_queue __attribute__((unused));
+const struct so_queue_lengths *unused_queue_lengths __attribute__((unused));
 
 /* Written by user space between visits: what a sample stands for of a thread that was seen to run, and of others. */
 volatile u64 period_ns = 50000000;
@@ -421,7 +423,7 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 				since = come_back(wait, task, now, turn, &passed);
 			}
 			if (since)
-				count_queue(task, now - since, counter);
+				count_queue(task, wait, now - since, counter);
 			if (passed.off_cpu | passed.run_queue)
 				end_wait(task, wait, &passed, counter);
 			if (can_ask && wait->pending)
@@ -540,6 +542,7 @@ int on_end(u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct so_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
+	struct so_wait_counters *counter = counters_of_waits();
 	u32 number;
 
 	if (!wait)
@@ -548,6 +551,8 @@ int on_end(u64 *ctx)
 	wait->pending = 0;
 	if (number)
 		finish_wait(number - 1);
+	if (counter)
+		count_held(task, &wait->held, counter);
 	if (bpf_task_storage_delete(&waits, task) == 0)
 		__sync_fetch_and_sub(&threads, 1);
 	return 0;
@@ -596,6 +601,7 @@ int visit(struct bpf_iter__task *ctx)
 	if (wanted != period)
 		so_set_period(wait, wanted);
 	bpf_spin_unlock(&wait->lock);
+	count_held(task, &wait->held, counter);
 	if (passed.off_cpu | passed.run_queue)
 		tell_sleeper(task, wait, &passed, period, counter);
 	return 0;

@@ -8,6 +8,16 @@
 #ifndef STAKEOUT_WAITS_H
 #define STAKEOUT_WAITS_H
 
+/* Waits for a CPU that are not counted in `queues` yet: whose, and the bucket of each. */
+struct so_held_waits {
+	u64 cgroup_id;
+	u64 total_ns;
+	u64 longest_ns;
+	u32 exec_id;
+	u32 count;
+	u8 buckets[SO_HELD_WAITS];
+};
+
 /*
  * Of one thread. The CPU that it leaves or gets writes it, the one that wakes it writes `wake_ns` alone, and whoever
  * visits sleepers writes beside the first: the lock is for these two.
@@ -30,39 +40,42 @@ struct so_wait {
 	u64 switches;
 	u32 pending;		/* one more than the number of its entry in `pending`; 0 without one */
 	u32 random;
+	struct so_held_waits held;
 };
 
-/* The bucket of a wait for a CPU in struct so_queue. */
+/* 1 where a number below 2^63 is above another one, without a branch. */
+SO_INLINE u64 so_is_above(u64 number, u64 other)
+{
+	return (other - number) >> 63;
+}
+
+/*
+ * The bucket of a wait for a CPU in struct so_queue_lengths. It has no branches: the verifier would follow all that
+ * comes behind them once for each way through.
+ */
 SO_INLINE u32 so_queue_bucket(u64 ns)
 {
-	u64 length = ns >> 10, rest;
-	u32 power = 0;
+	u64 length = ns >> 10, rest = length >> 2, has = so_is_above(rest, 0), power = 0, shift, bucket, over;
 
-	if (length < 4)
-		return length;
-	rest = length >> 2;
-	if (rest >> 32)
-		return SO_QUEUE_BUCKETS - 1;
-	if (rest >> 16) {
-		rest >>= 16;
-		power += 16;
-	}
-	if (rest >> 8) {
-		rest >>= 8;
-		power += 8;
-	}
-	if (rest >> 4) {
-		rest >>= 4;
-		power += 4;
-	}
-	if (rest >> 2) {
-		rest >>= 2;
-		power += 2;
-	}
-	if (rest >> 1)
-		power += 1;
-	power = (power + 1) * 4 + (length >> power & 3);
-	return power < SO_QUEUE_BUCKETS ? power : SO_QUEUE_BUCKETS - 1;
+	shift = so_is_above(rest, 0xffffffff) << 5;
+	rest >>= shift;
+	power += shift;
+	shift = so_is_above(rest, 0xffff) << 4;
+	rest >>= shift;
+	power += shift;
+	shift = so_is_above(rest, 0xff) << 3;
+	rest >>= shift;
+	power += shift;
+	shift = so_is_above(rest, 0xf) << 2;
+	rest >>= shift;
+	power += shift;
+	shift = so_is_above(rest, 3) << 1;
+	rest >>= shift;
+	power += shift;
+	power += rest >> 1;
+	bucket = (power + has) * 4 + (length >> power & 3);
+	over = so_is_above(bucket, SO_QUEUE_BUCKETS - 1);
+	return bucket * (1 - over) + (SO_QUEUE_BUCKETS - 1) * over;
 }
 
 /* Points passed. */

@@ -5,7 +5,7 @@ use libbpf_rs::{MapCore, MapFlags};
 use super::error::KernelError;
 use super::skeletons::lifecycle::types::{so_event, so_event_counters};
 use super::skeletons::sampler::types::{so_counters, so_sample, so_walk};
-use super::skeletons::waits::types::{so_queue, so_queue_key, so_wait_counters, so_waited, so_woken};
+use super::skeletons::waits::types::{so_queue, so_queue_key, so_queue_lengths, so_wait_counters, so_waited, so_woken};
 
 use super::sample::{DeferredWalk, LEAF_FRAMES, MAX_USER_FRAMES, RawSample, WalkEnd, Woken};
 use crate::frames::{ProgramKey, SampleKind, WaitState};
@@ -59,6 +59,7 @@ impl Record for so_waited {}
 impl Record for so_wait_counters {}
 impl Record for so_queue {}
 impl Record for so_queue_key {}
+impl Record for so_queue_lengths {}
 impl Record for so_event {}
 impl Record for so_event_counters {}
 

@@ -22,7 +22,7 @@ use super::skeletons::sampler::types::so_counters;
 use super::skeletons::{lifecycle, sampler};
 use super::tables::{Tables, charged_bytes, shared_bytes};
 use super::timers::{Burst, Bursts, CpuTicks, Timers, Unticked};
-use super::waits::{Queued, Sleepers, WaitHooks, Waits};
+use super::waits::{AllQueued, Sleepers, WaitHooks, Waits};
 use crate::sys::{self, monotonic_ns};
 
 /// The loaded and attached programs. Dropping it detaches them.
@@ -364,10 +364,10 @@ impl Sensor {
         hooks.map_or(Ok(0), |hooks| Ok(hooks.counters(&mut Counters::default())?.bpf_ns))
     }
 
-    /// Waits for a CPU that have ended since the last call, counted.
-    pub fn queued(&mut self) -> Result<Vec<Queued>, KernelError> {
+    /// Waits for a CPU that have ended since the last call, counted by programs and by CPUs.
+    pub fn queued(&mut self) -> Result<AllQueued, KernelError> {
         let hooks = self.waits.as_mut().map(|(hooks, _)| hooks);
-        hooks.map_or(Ok(Vec::new()), WaitHooks::queued)
+        hooks.map_or(Ok(AllQueued::default()), WaitHooks::queued)
     }
 
     /// No more waits are seen but by [`Self::visit_sleepers`].

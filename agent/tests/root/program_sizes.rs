@@ -49,18 +49,18 @@ const BOUNDS: [Bound; 13] = [
     },
     Bound {
         name: "on_switch",
-        followed: [a_fifth_more(194_292), a_fifth_more(148_533)],
-        translated: a_fifth_more(10_169),
+        followed: [a_fifth_more(270_273), a_fifth_more(196_118)],
+        translated: a_fifth_more(10_615),
     },
     Bound {
         name: "on_switch_old",
-        followed: [a_fifth_more(194_292), a_fifth_more(146_955)],
-        translated: a_fifth_more(10_169),
+        followed: [a_fifth_more(270_273), a_fifth_more(199_790)],
+        translated: a_fifth_more(10_502),
     },
     Bound {
         name: "on_wakeup",
-        followed: [a_fifth_more(18); 2],
-        translated: a_fifth_more(17),
+        followed: [a_fifth_more(49); 2],
+        translated: a_fifth_more(48),
     },
     Bound {
         name: "on_waking",
@@ -79,8 +79,8 @@ const BOUNDS: [Bound; 13] = [
     },
     Bound {
         name: "visit",
-        followed: [a_fifth_more(3_734), a_fifth_more(1_988)],
-        translated: a_fifth_more(712),
+        followed: [a_fifth_more(12_623), a_fifth_more(3_639)],
+        translated: a_fifth_more(894),
     },
 ];
 

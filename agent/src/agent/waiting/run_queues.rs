@@ -18,8 +18,9 @@ impl Sampling {
     /// The waits that ended since the last call, multiplied by what the time is of the time that was observed.
     pub(in crate::agent) fn run_queues(&mut self, factor: f64, now_ns: u64) -> Result<RunQueues, AgentError> {
         let mut queues = Gathered::default();
-        for queued in self.sensor.queued()? {
-            queues.add_to_cpu(queued.cpu, &queued.lengths);
+        let all = self.sensor.queued()?;
+        queues.queues.by_cpu = all.cpus.into_iter().collect();
+        for queued in all.programs {
             if queued.key.tgid == 0 {
                 queues.add("", Metadata::default().into(), &queued.lengths);
                 continue;
@@ -67,10 +68,6 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn add_to_cpu(&mut self, cpu: u32, lengths: &WaitLengths) {
-        self.queues.by_cpu.entry(cpu).or_default().add(lengths);
-    }
-
     fn add(&mut self, executable: &str, metadata: Arc<Metadata>, lengths: &WaitLengths) {
         let list = &mut self.queues.by_program;
         let mut key = (Arc::from(executable), metadata);

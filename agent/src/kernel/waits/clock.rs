@@ -1,11 +1,14 @@
-//! Tests of the clock by which waits become samples (bpf/waits.h), with waits that are made up.
+//! Tests of the clock by which waits become samples, and of the buckets of their lengths (bpf/waits.h), with waits that
+//! are made up.
 
+use crate::frames::bucket_begins_ns;
 use crate::kernel::skeletons::waits::types::{so_passed, so_wait};
 use crate::random::Random;
 
 unsafe extern "C" {
     fn so_set_period_on_host(wait: *mut so_wait, period_ns: u64);
     fn so_settle_on_host(wait: *mut so_wait, now_ns: u64, has_come_back: i32, passed: *mut so_passed);
+    fn so_queue_bucket_on_host(ns: u64) -> u32;
 }
 
 const MS: u64 = 1_000_000;
@@ -116,4 +119,17 @@ fn what_is_not_woken_was_runnable() {
     for (off, run) in [preempted, woken_while_it_left] {
         assert!(off == 0 && run.abs_diff(20) <= 1, "{off}, {run}");
     }
+}
+
+#[test]
+fn a_wait_is_in_the_bucket_whose_lengths_have_its_own() {
+    // SAFETY: it takes a number and gives one.
+    let bucket = |ns: u64| unsafe { so_queue_bucket_on_host(ns) };
+    for number in 0..=u8::MAX >> 1 {
+        let begin = bucket_begins_ns(number);
+        assert_eq!(bucket(begin), u32::from(number), "{begin}");
+        assert_eq!(bucket(begin + 1023), u32::from(number), "{begin}");
+        assert!(number == 0 || bucket(begin - 1) == u32::from(number) - 1, "{begin}");
+    }
+    assert_eq!((bucket(0), bucket(1 << 60), bucket(u64::MAX >> 1)), (0, 127, 127));
 }

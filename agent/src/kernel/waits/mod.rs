@@ -26,8 +26,9 @@ use super::tables::charged_bytes;
 use crate::sys::monotonic_ns;
 
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
-const THREAD_BYTES: u64 = 192;
+const THREAD_BYTES: u64 = 256;
 
+pub(super) use queues::AllQueued;
 pub use queues::Queued;
 use queues::Queues;
 
@@ -121,6 +122,7 @@ impl WaitHooks {
             skeleton.maps.counters.as_fd(),
             skeleton.maps.scratch.as_fd(),
             skeleton.maps.wait_counters.as_fd(),
+            skeleton.maps.queues_of_cpus.as_fd(),
             skeleton.maps.pending.as_fd(),
             skeleton.maps.visits.as_fd(),
         ];
@@ -241,14 +243,17 @@ impl WaitHooks {
         self.links.clear();
     }
 
-    /// Waits for a CPU that have ended since the last call.
-    pub(super) fn queued(&mut self) -> Result<Vec<Queued>, KernelError> {
-        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
-            let queued = self.queues.read(&self.skeleton.maps.queues, data.queue_interval);
-            data.queue_interval += 1;
-            return queued;
-        }
-        Ok(Vec::new())
+    /// Waits for a CPU that have ended since the last call, up to the last visit: of programs, and of each CPU.
+    pub(super) fn queued(&mut self) -> Result<AllQueued, KernelError> {
+        let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() else {
+            return Ok(AllQueued::default());
+        };
+        let interval = data.queue_interval;
+        data.queue_interval += 1;
+        Ok(AllQueued {
+            programs: self.queues.read(&self.skeleton.maps.queues, interval)?,
+            cpus: self.queues.read_cpus(&self.skeleton.maps.queues_of_cpus, interval)?,
+        })
     }
 
     /// Also adds to what is counted of stacks.

@@ -5,22 +5,20 @@ use libbpf_rs::{MapCore, MapFlags};
 use crate::frames::{ProgramKey, WaitLengths};
 use crate::hash::FastMap;
 use crate::kernel::error::KernelError;
-use crate::kernel::records::{KERNEL_THREAD, read_record};
-use crate::kernel::skeletons::waits::types::{so_queue, so_queue_key};
+use crate::kernel::records::{KERNEL_THREAD, read_per_cpu, read_record};
+use crate::kernel::skeletons::waits::types::{so_queue, so_queue_key, so_queue_lengths};
 use crate::sys::clock_ticks_per_second;
 
 /// A program without waits for so many readings is forgotten: it may have ended.
 const FORGET_AFTER: u32 = 24;
 
-/// Waits of a program for one CPU that ended in an interval.
+/// Waits of a program for a CPU that ended in an interval.
 #[derive(Debug)]
 pub struct Queued {
     /// Which run of which process it is; of process 0 are all that found no room of their own.
     pub key: ProgramKey,
     /// Its control group of version 2, by number.
     pub cgroup_id: u64,
-    /// Logical number of the CPU.
-    pub cpu: u32,
     /// The process in the agent's /proc; 0 where it is not seen there.
     pub proc_tgid: u32,
     /// Where the program's stack began; 0 where it has none.
@@ -33,20 +31,33 @@ pub struct Queued {
     pub lengths: WaitLengths,
 }
 
+/// Waits for a CPU that ended since the reading before.
+#[derive(Debug, Default)]
+pub struct AllQueued {
+    /// Of programs.
+    pub programs: Vec<Queued>,
+    /// Of CPUs, by their logical numbers.
+    pub cpus: Vec<(u32, WaitLengths)>,
+}
+
 /// What was read before.
 #[derive(Default)]
 pub(super) struct Queues {
-    /// By the key's bytes: the entry, and for how many readings nothing was added.
-    known: FastMap<Vec<u8>, (so_queue, u32)>,
+    /// By the key's bytes: what was counted, and for how many readings nothing was added.
+    known: FastMap<Vec<u8>, (so_queue_lengths, u32)>,
+    /// Of each CPU by its number.
+    cpus: Vec<so_queue_lengths>,
 }
 
 /// What holds an entry in the kernel, beside its key and value.
 const ENTRY_BYTES: usize = 64;
+/// Where what is counted stands in `struct so_locked_queue` of bpf/queues.h.
+const BEHIND_LOCK: usize = 8;
 
 impl Queues {
     /// Bytes that the kernel takes for the entries.
     pub(super) fn map_bytes(&self) -> u64 {
-        (self.known.len() * (ENTRY_BYTES + size_of::<so_queue_key>() + size_of::<so_queue>())) as u64
+        (self.known.len() * (ENTRY_BYTES + size_of::<so_queue_key>() + BEHIND_LOCK + size_of::<so_queue>())) as u64
     }
 
     /// What was added to `map` since the last reading; `interval` is what its entries of this interval are marked with.
@@ -61,14 +72,14 @@ impl Queues {
             let value = map.lookup(&bytes, MapFlags::ANY).map_err(reading)?;
             let (Some(key), Some(now)) = (
                 read_record::<so_queue_key>(&bytes),
-                value.and_then(|value| read_record::<so_queue>(&value)),
+                value.and_then(|value| read_record::<so_queue>(value.get(BEHIND_LOCK..)?)),
             ) else {
                 continue;
             };
             let (before, idle) = self.known.entry(bytes.clone()).or_default();
-            let lengths = added(before, &now, interval);
+            let lengths = added(before, &now.lengths, interval);
             if !lengths.buckets.is_empty() {
-                (*before, *idle) = (now, 0);
+                (*before, *idle) = (now.lengths, 0);
                 queued.push(Queued {
                     key: ProgramKey {
                         tgid: key.tgid,
@@ -76,7 +87,6 @@ impl Queues {
                         exec_id: key.exec_id,
                     },
                     cgroup_id: key.cgroup_id,
-                    cpu: key.cpu,
                     proc_tgid: now.proc_tgid,
                     image: now.image,
                     kernel_thread: now.flags & KERNEL_THREAD != 0,
@@ -94,6 +104,26 @@ impl Queues {
         }
         Ok(queued)
     }
+
+    /// What was added to the counts of each CPU since the last reading, by its number.
+    pub(super) fn read_cpus(
+        &mut self,
+        map: &dyn MapCore,
+        interval: u64,
+    ) -> Result<Vec<(u32, WaitLengths)>, KernelError> {
+        let values = read_per_cpu(map, "waits for each CPU")?;
+        self.cpus.resize_with(values.len(), Default::default);
+        let mut added_to = Vec::new();
+        for ((cpu, bytes), before) in (0..).zip(values).zip(&mut self.cpus) {
+            let now = read_record::<so_queue_lengths>(&bytes).unwrap_or_default();
+            let lengths = added(before, &now, interval);
+            if !lengths.buckets.is_empty() {
+                *before = now;
+                added_to.push((cpu, lengths));
+            }
+        }
+        Ok(added_to)
+    }
 }
 
 fn comm(queue: &so_queue) -> String {
@@ -101,7 +131,7 @@ fn comm(queue: &so_queue) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-fn added(before: &so_queue, now: &so_queue, interval: u64) -> WaitLengths {
+fn added(before: &so_queue_lengths, now: &so_queue_lengths, interval: u64) -> WaitLengths {
     let buckets = now.buckets.iter().zip(&before.buckets).enumerate();
     let buckets = buckets.map(|(bucket, (now, before))| (bucket as u8, u64::from(now.wrapping_sub(*before))));
     WaitLengths {

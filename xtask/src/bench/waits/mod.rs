@@ -1,7 +1,7 @@
-//! What it costs to see threads wait, and whether waits for a CPU are told as perf tells them.
+//! What it costs to see threads wait, and whether waits for a CPU are told as others tell them.
 //!
 //! BPF time of a switch; what threads that switch all the time take longer, with nothing, with the agent and without
-//! waits, and beside OpenTelemetry's profiler, by turns; waits for a CPU beside `perf sched`; a thousand threads that
+//! waits, and beside OpenTelemetry's profiler, by turns; waits for a CPU beside `runqlat`; a thousand threads that
 //! sleep.
 
 mod queues;
@@ -63,7 +63,7 @@ enum Part {
     Switch,
     /// What threads that switch all the time take longer
     SlowDown,
-    /// Waits for a CPU, beside perf
+    /// Waits for a CPU, beside the kernel's account and runqlat
     Queues,
     /// What the agent takes where a thousand threads sleep
     Sleepers,
