@@ -97,18 +97,19 @@ SO_INLINE struct so_wait_counters *counters_of_waits(void)
 }
 
 /*
- * Counts what a hook takes that began then: one of 64 for all, which is chosen by the time, whatever the clock's steps
- * are (Fibonacci hashing).
+ * Counts what a hook takes that began then. Where it has a stack it takes a hundred times as much, and is counted by
+ * itself; of the others one of 64 is for all, which is chosen by the time, whatever the clock's steps are (Fibonacci
+ * hashing).
  */
-SO_INLINE void count_run(u64 begin)
+SO_INLINE void count_run(u64 begin, u32 has_stack)
 {
 	struct so_wait_counters *counter;
 
-	if (begin * 0x9e3779b97f4a7c15 >> 58)
+	if (!has_stack && begin * 0x9e3779b97f4a7c15 >> 58)
 		return;
 	counter = counters_of_waits();
 	if (counter)
-		counter->run_ns += 64 * (bpf_ktime_get_ns() - begin);
+		counter->run_ns += (has_stack ? 1 : 64) * (bpf_ktime_get_ns() - begin);
 }
 
 /* The thread's clock, which may begin here. */
@@ -339,15 +340,15 @@ SO_INLINE void ask_thread(struct task_struct *task, struct so_wait *wait, struct
 		counter->stacks_refused++;
 }
 
-/* The thread leaves its CPU. */
-SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_preempted, u32 state,
+/* The thread leaves its CPU. 1 where the stack of its wait before was taken. */
+SO_INLINE u32 begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_preempted, u32 state,
 			  struct so_wait_counters *counter)
 {
 	struct so_wait *wait = clock_of(task, counter);
 	u32 number;
 
 	if (!wait)
-		return;
+		return 0;
 	number = wait->pending;
 	if (number) {
 		wait->pending = 0;
@@ -359,6 +360,7 @@ SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_pr
 	wait->began_ns = now;
 	wait->turn_ns = turn;
 	*(volatile u64 *)&wait->from_ns = now;
+	return number != 0;
 }
 
 /* The first that is seen of a thread in a turn is that it has waited since the turn began, or before. */
@@ -406,12 +408,13 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 	struct so_wait_counters *counter = counters_of_waits();
 	struct so_passed passed = {};
 	struct so_wait *wait;
+	u32 has_stack = 0;
 
 	if (!counter)
 		return 0;
 	counter->switches++;
 	if (turn && before->pid)
-		begin_wait(before, now, turn, (u32)ctx[0] & 1, (u32)ctx[3], counter);
+		has_stack = begin_wait(before, now, turn, (u32)ctx[0] & 1, (u32)ctx[3], counter);
 	if (turn && task->pid) {
 		wait = bpf_task_storage_get(&waits, task, NULL, 0);
 		if (wait) {
@@ -424,13 +427,15 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 			}
 			if (since)
 				count_queue(task, wait, now - since, counter);
-			if (passed.off_cpu | passed.run_queue)
+			if (passed.off_cpu | passed.run_queue) {
 				end_wait(task, wait, &passed, counter);
+				has_stack = 1;
+			}
 			if (can_ask && wait->pending)
 				ask_thread(task, wait, counter);
 		}
 	}
-	count_run(now);
+	count_run(now, has_stack);
 	return 0;
 }
 
@@ -463,12 +468,12 @@ int on_wakeup(u64 *ctx)
 	wait = bpf_task_storage_get(&waits, (struct task_struct *)ctx[0], NULL, 0);
 	if (wait)
 		*(volatile u64 *)&wait->wake_ns = now;
-	count_run(now);
+	count_run(now, 0);
 	return 0;
 }
 
-/* Tells who ends a wait, where the sleeper's clock passes a point by now. */
-SO_INLINE void tell_waker(void *ctx, struct task_struct *task, u64 turn, u64 now)
+/* Tells who ends a wait, where the sleeper's clock passes a point by now. 1 where it does. */
+SO_INLINE u32 tell_waker(void *ctx, struct task_struct *task, u64 turn, u64 now)
 {
 	struct so_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
 	struct so_wait_counters *counter;
@@ -476,27 +481,28 @@ SO_INLINE void tell_waker(void *ctx, struct task_struct *task, u64 turn, u64 now
 	u64 ended_ns, from;
 
 	if (!wait)
-		return;
+		return 0;
 	from = wait->from_ns;
 	if (!from || wait->turn_ns != turn || (wait->state & SO_WAIT_STATE_BITS) == SO_WAIT_PREEMPTED)
-		return;
+		return 0;
 	/* Most waits pass no point. */
 	if (from >= now || (!wait->told_ns && wait->at_ns + (now - from) < wait->point_ns))
-		return;
+		return 0;
 	ended_ns = so_would_tell(wait, now);
 	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
 	if (!ended_ns || !in_use)
-		return;
+		return 0;
 	if (*in_use) {
 		counter = counters_of_waits();
 		if (counter)
 			counter->wakers_left_out++;
-		return;
+		return 0;
 	}
 	if (enter_waker(ctx, task, wait, ended_ns))
 		put_waker(walk_stack(0));
 	else
 		put_waker(SO_WALK_NONE);
+	return 1;
 }
 
 /*
@@ -511,8 +517,7 @@ int on_waking(u64 *ctx)
 	if (!turn)
 		return 0;
 	now = bpf_ktime_get_ns();
-	tell_waker(ctx, (struct task_struct *)ctx[0], turn, now);
-	count_run(now);
+	count_run(now, tell_waker(ctx, (struct task_struct *)ctx[0], turn, now));
 	return 0;
 }
 

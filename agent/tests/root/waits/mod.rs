@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::recording::{Recorded, Recording, Seen, possible};
 
 const SECONDS: f64 = 20.0;
-/// What a sample stands for: with twice as many, their stacks alone take as much as all of it may.
+/// What a sample stands for. By half of it the stacks alone would take what all of it may, and turns would begin.
 const PERIOD: f64 = 0.04;
 
 fn config() -> AgentConfig {
@@ -206,8 +206,8 @@ fn queued(recorded: &Recorded, seen: &[Seen<'_>]) -> WaitLengths {
     sum
 }
 
-/// Each wait is told as its CPU's, too; at an interval's end a few are told of the CPU alone, and of the program with the
-/// next.
+/// Each wait is told as its CPU's, too. At an interval's end a few are told of the CPU alone, and of the program with
+/// the next.
 fn check_queues(recorded: &Recorded) {
     let (mut of_cpus, mut of_programs) = (WaitLengths::default(), WaitLengths::default());
     for batch in &recorded.batches {

@@ -1,6 +1,6 @@
 // Threads that compute and sleep, three for each CPU, so that they wait for one, for a few microseconds or for some
-// milliseconds. Argument: seconds. Prints its process id at once, and at its end how often they were given a CPU and how
-// long they had waited for it, in nanoseconds, as the kernel accounts.
+// milliseconds. Argument: seconds. Prints its process id at once, and at its end how often they were given a CPU and
+// how long they had waited for it, in nanoseconds, as the kernel accounts.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
