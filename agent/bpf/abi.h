@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the kernel side and the Rust side share: records of both ring buffers, counters, limits. Rust sees these types
+ * What the kernel side and the Rust side share: records of the ring buffers, counters, limits. Rust sees these types
  * through the generated skeletons. Only fixed-width fields, no implicit padding.
  */
 #ifndef STAKEOUT_ABI_H

@@ -79,6 +79,15 @@ pub(crate) fn size_bytes(tgid: u32, key: &str) -> Result<u64> {
         << 10)
 }
 
+/// The last CPU that this process may run on.
+pub(crate) fn last_cpu() -> Result<usize> {
+    let path = "/proc/self/status";
+    let status = fs::read_to_string(path).with_context(|| format!("can't read {path}"))?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let last = list.and_then(|list| list.trim().rsplit([',', '-']).next()?.parse().ok());
+    last.with_context(|| format!("no list of CPUs in {path}"))
+}
+
 /// Memory of a process without its BPF maps, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {

@@ -91,7 +91,7 @@ pub(super) struct Sampling {
     /// How often more memory was used than may be, once an interval.
     memory_limit_reached: u64,
     /// The last interval could not be handed over.
-    naming_is_behind: bool,
+    pub(super) naming_is_behind: bool,
     /// What the configured rate is divided by at present.
     pub(super) divisor: u32,
     /// How often it was lowered.

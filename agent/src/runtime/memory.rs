@@ -68,6 +68,11 @@ impl PagedMemory {
         Self { tgid, pages }
     }
 
+    /// Which process's.
+    pub fn tgid(&self) -> u32 {
+        self.tgid
+    }
+
     /// Fills `to`; false where that can't be read, or too many pages were read already.
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
         let (mut at, mut done) = (address, 0);

@@ -46,7 +46,11 @@ static int make_device(int cpu)
 		return fail("lo");
 	close(any);
 	cpus = fopen("/sys/class/net/lo/queues/rx-0/rps_cpus", "w");
-	if (!cpus || fprintf(cpus, "%x", 1U << cpu) < 0 || fclose(cpus))
+	if (!cpus || fprintf(cpus, "%x", 1U << cpu % 32) < 0)
+		return fail("/sys/class/net/lo/queues/rx-0/rps_cpus");
+	for (; cpu >= 32; cpu -= 32)
+		fputs(",00000000", cpus);
+	if (fclose(cpus))
 		return fail("/sys/class/net/lo/queues/rx-0/rps_cpus");
 	return 0;
 }

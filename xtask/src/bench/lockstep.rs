@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use super::report::Figures;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
+use crate::proc::last_cpu;
 use crate::service::{POLL, Service};
 use crate::signals::Stop;
 use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let client = Client::new(&format!("http://{}", options.listen));
     let mut server = start_server(&options, &options.listen, &[])?;
     wait_ready(&mut server, &client, &stop)?;
-    let cpu = args.cpu.unwrap_or(thread::available_parallelism()?.get() - 1);
+    let cpu = args.cpu.map_or_else(last_cpu, Ok)?;
     figures.print_note(format!(
         "ten programs of 4 ms a round on CPU {cpu}, {} s each; chi-squared has ten degrees of freedom",
         args.seconds

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::programs::{Programs, wait_covered};
 use super::{Link, Times};
 use crate::http::{Client, integer, path};
+use crate::proc::last_cpu;
 use crate::service::POLL;
 use crate::signals::Stop;
 use crate::{packages, repo, run};
@@ -38,7 +39,7 @@ pub(super) fn show(client: &Client, times: Times, stop: &Stop) -> Result<(Vec<Li
     let dir = tempfile::Builder::new().prefix("stakeout-demo").tempdir()?;
     let sources = repo::root().join("xtask/examples/stalls");
     let flood = compile(&sources, dir.path())?;
-    let cpu = (thread::available_parallelism()?.get() - 1).to_string();
+    let cpu = last_cpu()?.to_string();
     let mut programs = Programs::default();
     let named = |program: &Path, service: &str| {
         let mut command = Command::new(program);

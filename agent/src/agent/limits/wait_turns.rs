@@ -4,8 +4,8 @@ use crate::random::Random;
 
 /// Share of the machine's CPU time that seeing threads wait may take.
 const LIMIT: f64 = 0.005;
-/// Most turns of which one is observed.
-const MAX_TURNS: u32 = 16;
+/// Most turns of which one is observed. Of half a second each, all of them are shorter than an interval.
+const MAX_TURNS: u32 = 8;
 /// An interval ends before its time where it costs so many times as much as it may.
 const MUCH_TOO_MUCH: f64 = 2.0;
 

@@ -15,6 +15,9 @@ pub(in crate::agent) struct Waiting {
     pub(super) programs_left_out: u64,
 }
 
+/// A moment stands for no more: of which there is only that, the next interval tells.
+const MOST_FACTOR: f64 = 32.0;
+
 /// How much of the time waits were observed.
 #[derive(Debug)]
 pub(super) struct Observed {
@@ -49,15 +52,15 @@ impl Observed {
         self.last_observed_ns
     }
 
-    /// What the time up to now is of what was observed of it. Where that is nothing, the next call's has this time,
-    /// too.
+    /// What the time up to now is of what was observed of it. Where that is next to nothing, the next call's has this
+    /// time, too.
     pub(super) fn take_factor(&mut self, now_ns: u64) -> f64 {
         self.add(now_ns);
         self.last_observed_ns = self.observed_ns;
-        if self.observed_ns == 0 {
+        let factor = now_ns.saturating_sub(self.from_ns) as f64 / self.observed_ns.max(1) as f64;
+        if factor > MOST_FACTOR {
             return 1.0;
         }
-        let factor = now_ns.saturating_sub(self.from_ns) as f64 / self.observed_ns as f64;
         (self.from_ns, self.observed_ns) = (now_ns, 0);
         factor.max(1.0)
     }

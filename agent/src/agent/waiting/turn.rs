@@ -14,7 +14,8 @@ impl Sampling {
     /// interval is to end at once: what comes after it is observed in more turns, and stands for more.
     pub(in crate::agent) fn turn_waits(&mut self) -> Result<bool, AgentError> {
         let observed_ns = self.waiting.observed.up_to_ns(monotonic_ns());
-        if observed_ns >= KNOWN_WITHIN_NS {
+        // Where naming is behind, the interval cannot end.
+        if observed_ns >= KNOWN_WITHIN_NS && !self.naming_is_behind {
             let bpf_ns = self.sensor.waits_bpf_ns()?.saturating_sub(self.waiting.before.bpf_ns);
             if self.waiting.turns.are_too_few(self.share(bpf_ns, observed_ns)) {
                 return Ok(true);
@@ -52,7 +53,9 @@ impl Sampling {
         let switches = waits.switches.saturating_sub(self.waiting.before.switches);
         self.waiting.before = waits;
         let budget = self.waits_per_second();
-        self.waiting.periods.after(seconds, budget, waits);
+        if self.waiting.observed.last_ns() >= KNOWN_NS {
+            self.waiting.periods.after(seconds, budget, waits);
+        }
         let observed_ns = self.waiting.observed.last_ns();
         let share = self.share(bpf_ns, observed_ns);
         if observed_ns >= KNOWN_NS && self.waiting.turns.after(share) {

@@ -117,6 +117,7 @@ impl WaitHooks {
             (data.period_ns, data.sleeper_period_ns) = (period_ns, period_ns);
         }
         let skeleton = open.load().map_err(loading)?;
+        queues::make_room_for_nobody(&skeleton.maps.queues)?;
         let fixed = [
             skeleton.maps.samples.as_fd(),
             skeleton.maps.counters.as_fd(),
@@ -249,11 +250,13 @@ impl WaitHooks {
             return Ok(AllQueued::default());
         };
         let interval = data.queue_interval;
-        data.queue_interval += 1;
-        Ok(AllQueued {
-            programs: self.queues.read(&self.skeleton.maps.queues, interval)?,
+        let queued = AllQueued {
             cpus: self.queues.read_cpus(&self.skeleton.maps.queues_of_cpus, interval)?,
-        })
+            programs: self.queues.read(&self.skeleton.maps.queues, interval)?,
+        };
+        // Afterwards: what is longest begins anew with it.
+        data.queue_interval += 1;
+        Ok(queued)
     }
 
     /// Also adds to what is counted of stacks.

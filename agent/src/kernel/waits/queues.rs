@@ -54,6 +54,13 @@ const ENTRY_BYTES: usize = 64;
 /// Where what is counted stands in `struct so_locked_queue` of bpf/queues.h.
 const BEHIND_LOCK: usize = 8;
 
+/// The entry of whoever finds no room: it is there before others are.
+pub(super) fn make_room_for_nobody(map: &impl MapCore) -> Result<(), KernelError> {
+    let (key, value) = (vec![0; map.key_size() as usize], vec![0; map.value_size() as usize]);
+    map.update(&key, &value, MapFlags::ANY)
+        .map_err(|source| KernelError::Load { what: "waits", source })
+}
+
 impl Queues {
     /// Bytes that the kernel takes for the entries.
     pub(super) fn map_bytes(&self) -> u64 {
@@ -67,7 +74,7 @@ impl Queues {
             source,
         };
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
-        let mut queued = Vec::new();
+        let (mut queued, mut ended) = (Vec::new(), Vec::new());
         for bytes in map.keys() {
             let value = map.lookup(&bytes, MapFlags::ANY).map_err(reading)?;
             let (Some(key), Some(now)) = (
@@ -96,11 +103,15 @@ impl Queues {
                 continue;
             }
             *idle += 1;
-            if *idle >= FORGET_AFTER {
-                self.known.remove(&bytes);
-                // Gone already is as good.
-                let _ = map.delete(&bytes);
+            if *idle >= FORGET_AFTER && key.tgid != 0 {
+                ended.push(bytes);
             }
+        }
+        // Afterwards: to go on behind a key that is gone is to begin anew.
+        for bytes in ended {
+            self.known.remove(&bytes);
+            // Gone already is as good.
+            let _ = map.delete(&bytes);
         }
         Ok(queued)
     }

@@ -9,6 +9,7 @@ use crate::hash::FastMap;
 use crate::kernel::records::{Asleep, Drained, WALK_NO_TABLE, kinds_of};
 use crate::kernel::sample::{LEAF_FRAMES, MAX_USER_FRAMES, WalkStop};
 use crate::kernel::tables::{RED_ZONE_BYTES, StackCopy, Tables, leave_out_middle};
+use crate::runtime::PagedMemory;
 use crate::sys::{self, clock_ticks_per_second, page_bytes};
 
 /// Waits whose stacks are remembered, in each of two generations.
@@ -35,12 +36,17 @@ pub(in crate::kernel) struct Sleepers {
 impl Sleepers {
     /// Completes the samples of a visit.
     pub(in crate::kernel) fn complete(&mut self, drained: &mut Drained, tables: &mut Tables) {
+        // A process's threads come one after the other. They sleep since before it was read.
+        let mut memory = PagedMemory::of(0);
         for asleep in std::mem::take(&mut drained.asleep) {
-            self.complete_one(asleep, drained, tables);
+            if memory.tgid() != asleep.header.proc_tgid {
+                memory = PagedMemory::of(asleep.header.proc_tgid);
+            }
+            self.complete_one(asleep, &memory, drained, tables);
         }
     }
 
-    fn complete_one(&mut self, asleep: Asleep, drained: &mut Drained, tables: &mut Tables) {
+    fn complete_one(&mut self, asleep: Asleep, memory: &PagedMemory, drained: &mut Drained, tables: &mut Tables) {
         let wait = (asleep.header.tid, asleep.waited.run_count);
         let kernel = usize::from(asleep.header.kernel_frames);
         if let Some(user) = self.young.get(&wait) {
@@ -56,8 +62,7 @@ impl Sleepers {
             return tell(&asleep, &asleep.words[..kernel], first, WALK_BROKEN, None, drained);
         };
         let (mut walk, mut user) = (asleep.walk, first.to_vec());
-        let proc_tgid = asleep.header.proc_tgid;
-        let read = |address: u64, into: &mut [u8]| sys::read_process(proc_tgid, address, into);
+        let read = |address: u64, into: &mut [u8]| memory.read(address, into);
         let copy = StackCopy::of(&asleep.walk, &stack);
         let walk_end = match tables.walk_asleep(key_of(&asleep), &mut walk, copy, &read, &mut user) {
             WalkStop::Root => WALK_ROOT,

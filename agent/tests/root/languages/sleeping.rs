@@ -52,12 +52,17 @@ fn spawn(command: &mut Command) -> Option<Child> {
 /// Shares of what is told of a process's sleep: with the functions in their order, and whole besides.
 fn told(recorded: &Recorded, name: &str, tgid: u32) -> (f64, f64, f64, Vec<String>) {
     let (mut all, mut right, mut whole, mut other) = (0.0, 0.0, 0.0, Vec::new());
-    for seen in recorded.all_of_tgid(tgid) {
-        // Java's first thread only waits for the one that has `main`.
-        let is_main = match name {
-            "java" => seen.has("JavaMain"),
-            _ => seen.sample.tid == tgid,
-        };
+    let seen = recorded.all_of_tgid(tgid);
+    // Java's first thread only waits for the one that has `main`.
+    let main = match name {
+        "java" => seen
+            .iter()
+            .find(|seen| seen.has("JavaMain"))
+            .map(|seen| seen.sample.tid),
+        _ => Some(tgid),
+    };
+    for seen in seen {
+        let is_main = Some(seen.sample.tid) == main;
         if !matches!(seen.sample.kind, SampleKind::OffCpu(_)) || !is_main {
             continue;
         }
@@ -115,6 +120,8 @@ fn threads_that_sleep_have_the_frames_of_their_language() {
         "with CI=true there must be each language: {} of them are there",
         sleepers.len()
     );
+    // Until they sleep.
+    std::thread::sleep(Duration::from_secs(2));
     let recording = Recording::start(AgentConfig {
         frequency_hz: 99,
         interval: INTERVAL,

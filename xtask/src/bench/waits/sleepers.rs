@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -22,6 +22,8 @@ const MOST_MIB: f64 = 64.0;
 const MOST_SHARE: f64 = 0.5;
 /// The first batch is there after so long at most.
 const FIRST_BATCH_SECONDS: u32 = 60;
+/// Of the threads, in percent.
+const MOST_THREADS: f64 = 99.0;
 /// Between two looks at the agent's memory.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -73,14 +75,15 @@ impl Bench<'_> {
         let spent = |pid: u32| -> Result<f64> { Ok(cpu_seconds(pid)? + bpf(pid)?.seconds) };
         let (before, mut peak) = (spent(agent.pid())?, 0.0_f64);
         let taken_before = integer(&this_node(&self.client, started)?["samples_taken"]);
-        for _ in 0..u64::from(self.args.sleep_seconds) / LOOK.as_secs() {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(self.args.sleep_seconds.into()) {
             self.stop.check()?;
             alive(&mut agent)?;
             thread::sleep(LOOK);
             let bytes = memory(agent.pid())?.resident as f64 + bpf(agent.pid())?.map_bytes as f64;
             peak = peak.max(bytes / f64::from(1 << 20));
         }
-        let seconds = f64::from(self.args.sleep_seconds);
+        let seconds = begun.elapsed().as_secs_f64();
         let share = (spent(agent.pid())? - before) / seconds / thread::available_parallelism()?.get() as f64 * 100.0;
         ended(Some(agent))?;
         thread::sleep(WARM_UP);
@@ -97,7 +100,7 @@ impl Bench<'_> {
         ))?;
         let a_second = (taken - taken_before) as f64 / seconds;
         println!(
-            "{} threads, {seconds} s: {peak:.1} MiB at most, {share:.2} % of the machine, {a_second:.0} samples a second",
+            "{} threads, {seconds:.0} s: {peak:.1} MiB at most, {share:.2} % of the machine, {a_second:.0} samples a second",
             self.args.sleepers
         );
         println!("{taken} taken, {stored} stored, {lost} lost; {told} threads were told as asleep");
@@ -105,8 +108,16 @@ impl Bench<'_> {
         figures.add("memory", "MiB", peak).at_most(MOST_MIB);
         figures.add("of the machine's CPU time", "%", share).at_most(MOST_SHARE);
         figures.add("samples a second", "", a_second);
+        let share_told = told as f64 / f64::from(self.args.sleepers) * 100.0;
         figures
-            .add("neither stored nor lost", "samples", (taken - stored - lost) as f64)
+            .add("threads that were told as asleep", "%", share_told)
+            .at_least(MOST_THREADS);
+        figures
+            .add(
+                "neither stored nor lost",
+                "samples",
+                (taken - stored - lost).abs() as f64,
+            )
             .at_most(0.0);
         Ok(())
     }
