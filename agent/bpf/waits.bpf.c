@@ -15,6 +15,7 @@
 #include "identity.h"
 #include "stack.h"
 #include "waits.h"
+#include "wait_counters.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -46,13 +47,6 @@ struct {
 	__type(key, int);
 	__type(value, struct so_wait);
 } waits SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct so_wait_counters);
-} wait_counters SEC(".maps");
 
 /* A wait that has ended. In the ring it stands from `wait` on. */
 struct so_pending {
@@ -88,38 +82,6 @@ extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct b
 					      void *aux) __ksym __weak;
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
-
-SO_INLINE struct so_wait_counters *counters_of_waits(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&wait_counters, &zero);
-}
-
-/* What takes longer was interrupted, by a hypervisor or an NMI: that is no cost of the hook, and not to stand for 64. */
-#define MOST_WITHOUT_STACK_NS 20000ULL
-
-/*
- * Counts what a hook takes that began then. Where it has a stack it takes a hundred times as much, and is counted by
- * itself; of the others one of 64 is for all, which is chosen by the time, whatever the clock's steps are (Fibonacci
- * hashing).
- */
-SO_INLINE void count_run(u64 begin, u32 has_stack)
-{
-	struct so_wait_counters *counter;
-	u64 took;
-
-	if (!has_stack && begin * 0x9e3779b97f4a7c15 >> 58)
-		return;
-	counter = counters_of_waits();
-	if (!counter)
-		return;
-	took = bpf_ktime_get_ns() - begin;
-	if (has_stack)
-		counter->run_ns += took;
-	else
-		counter->run_ns += 64 * (took < MOST_WITHOUT_STACK_NS ? took : MOST_WITHOUT_STACK_NS);
-}
 
 /* The thread's clock, which may begin here. */
 SO_INLINE struct so_wait *clock_of(struct task_struct *task, struct so_wait_counters *counter)
