@@ -430,6 +430,7 @@ struct so_queue {
 struct so_wait_counters {
 	u64 switches;
 	u64 run_ns;		/* of the switches and wake-ups: of those without a stack from every 64th */
+	u64 with_stack;		/* those that had one */
 	/* Samples in records: one for each time of a struct so_waited that is not 0; and those that the ring did not take. */
 	u64 taken;
 	u64 lost_ring_full;

@@ -311,18 +311,19 @@ SO_INLINE void ask_thread(struct task_struct *task, struct so_wait *wait, struct
 		counter->stacks_refused++;
 }
 
-/* The thread leaves its CPU. 1 where the stack of its wait before was taken. */
-SO_INLINE u32 begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_preempted, u32 state,
+/* The thread leaves its CPU. */
+SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_preempted, u32 state,
 			  struct so_wait_counters *counter)
 {
 	struct so_wait *wait = clock_of(task, counter);
 	u32 number;
 
 	if (!wait)
-		return 0;
+		return;
 	number = wait->pending;
 	if (number) {
 		wait->pending = 0;
+		counter->with_stack++;
 		finish_wait(number - 1);
 	}
 	wait->state = is_preempted ? SO_WAIT_PREEMPTED : state & SO_WAIT_STATE_BITS;
@@ -331,7 +332,6 @@ SO_INLINE u32 begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_pre
 	wait->began_ns = now;
 	wait->turn_ns = turn;
 	*(volatile u64 *)&wait->from_ns = now;
-	return number != 0;
 }
 
 /* The first that is seen of a thread in a turn is that it has waited since the turn began, or before. */
@@ -379,13 +379,14 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 	struct so_wait_counters *counter = counters_of_waits();
 	struct so_passed passed = {};
 	struct so_wait *wait;
-	u32 has_stack = 0;
+	u64 with_stack;
 
 	if (!counter)
 		return 0;
 	counter->switches++;
+	with_stack = counter->with_stack;
 	if (turn && before->pid)
-		has_stack = begin_wait(before, now, turn, (u32)ctx[0] & 1, (u32)ctx[3], counter);
+		begin_wait(before, now, turn, (u32)ctx[0] & 1, (u32)ctx[3], counter);
 	if (turn && task->pid) {
 		wait = bpf_task_storage_get(&waits, task, NULL, 0);
 		if (wait) {
@@ -399,14 +400,15 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 			if (since)
 				count_queue(task, wait, now - since, counter);
 			if (passed.off_cpu | passed.run_queue) {
+				counter->with_stack++;
 				end_wait(task, wait, &passed, counter);
-				has_stack = 1;
 			}
 			if (can_ask && wait->pending)
 				ask_thread(task, wait, counter);
 		}
 	}
-	count_run(now, has_stack);
+	/* Read anew: what the verifier knows of it would have it follow all of this twice. */
+	count_run(now, *(volatile u64 *)&counter->with_stack != with_stack);
 	return 0;
 }
 

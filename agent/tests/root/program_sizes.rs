@@ -49,12 +49,12 @@ const BOUNDS: [Bound; 13] = [
     },
     Bound {
         name: "on_switch",
-        followed: [a_fifth_more(270_273), a_fifth_more(196_118)],
-        translated: a_fifth_more(10_615),
+        followed: [a_fifth_more(312_163), a_fifth_more(199_618)],
+        translated: a_fifth_more(10_635),
     },
     Bound {
         name: "on_switch_old",
-        followed: [a_fifth_more(270_273), a_fifth_more(199_790)],
+        followed: [a_fifth_more(312_163), a_fifth_more(199_790)],
         translated: a_fifth_more(10_502),
     },
     Bound {
@@ -79,8 +79,8 @@ const BOUNDS: [Bound; 13] = [
     },
     Bound {
         name: "visit",
-        followed: [a_fifth_more(12_623), a_fifth_more(3_639)],
-        translated: a_fifth_more(894),
+        followed: [a_fifth_more(16_718), a_fifth_more(3_797)],
+        translated: a_fifth_more(900),
     },
 ];
 
