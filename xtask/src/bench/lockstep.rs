@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::receiver::Receiver;
 use super::report::Figures;
-use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
 use crate::proc::last_cpu;
 use crate::service::{POLL, Service};
 use crate::signals::Stop;
-use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
+use crate::stack::{alive, now_ms, start_agent};
 use crate::{packages, repo, run};
 
 #[derive(Debug, clap::Args)]
@@ -71,9 +71,13 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     for rate in args.frequency.iter().chain(&args.pollers) {
         ensure!((1..=1000).contains(rate), "{rate} Hz: a rate is between 1 and 1000");
     }
-    let binaries = artifacts::all(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
+    let Receiver {
+        mut options,
+        client,
+        mut server,
+        stop,
+        dir,
+    } = Receiver::start(20)?;
     let pollers = dir.path().join("pollers");
     let source = repo::root().join("agent/tests/root/timers/pollers.c");
     run::run(
@@ -82,15 +86,6 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
             .arg(&pollers)
             .arg(source),
     )?;
-    let mut options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: 20,
-    };
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
     let cpu = args.cpu.map_or_else(last_cpu, Ok)?;
     figures.print_note(format!(
         "ten programs of 4 ms a round on CPU {cpu}, {} s each; chi-squared has ten degrees of freedom",

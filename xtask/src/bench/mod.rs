@@ -27,6 +27,7 @@ mod lockstep;
 mod machine;
 mod mixed;
 mod names;
+mod receiver;
 mod report;
 mod short_lives;
 mod stacks;

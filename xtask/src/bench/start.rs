@@ -10,13 +10,13 @@ use anyhow::{Context, Result, ensure};
 
 use super::agent::{BpfStatistics, this_node};
 use super::median;
+use super::receiver::Receiver;
 use super::report::Figures;
-use crate::artifacts::{self, Profile};
 use crate::http::{self, Client, integer};
 use crate::proc::{Threads, bpf, memory};
 use crate::service::Service;
 use crate::signals::Stop;
-use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
+use crate::stack::{alive, now_ms, start_agent};
 use crate::{packages, repo};
 
 #[derive(Debug, clap::Args)]
@@ -218,17 +218,13 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         packages::is_root(),
         "the kernel's BPF statistics are root's: run this as root"
     );
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let options = Options {
-        binaries: artifacts::all(Profile::Release)?,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: args.frequency,
-    };
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
+    let Receiver {
+        options,
+        client,
+        mut server,
+        stop,
+        dir: _dir,
+    } = Receiver::start(args.frequency)?;
     let _statistics = BpfStatistics::on()?;
     let crowd = Crowd::start(args.processes, args.restarting)?;
     for _ in 0..args.age {

@@ -14,15 +14,17 @@ use crate::program::Program;
 use crate::recording::{Recorded, Recording, Seen, possible};
 
 const SECONDS: f64 = 20.0;
-/// What a sample stands for. By half of it the stacks alone would take what all of it may, and turns would begin.
-const PERIOD: f64 = 0.04;
+/// What a sample stands for.
+const PERIOD: f64 = 0.02;
+/// The same where a dozen threads wait all the time: the stacks alone would take what all of it may, and turns begin.
+const LONG_PERIOD: f64 = 0.1;
 
-fn config() -> AgentConfig {
+fn config(period: f64) -> AgentConfig {
     AgentConfig {
         frequency_hz: 499,
         interval: Duration::from_secs(2),
         waits: Waits::On,
-        wait_period: Duration::from_secs_f64(PERIOD),
+        wait_period: Duration::from_secs_f64(period),
         ..AgentConfig::default()
     }
 }
@@ -68,7 +70,7 @@ fn file() -> tempfile::NamedTempFile {
 }
 
 /// Runs the program beside an agent; gives what each of its threads says of itself, by its name.
-fn run(what: &str, config: AgentConfig) -> (Recorded, u32, BTreeMap<String, Truth>) {
+fn run(what: &str, seconds: f64, config: AgentConfig) -> (Recorded, u32, BTreeMap<String, Truth>) {
     let file = file();
     let program = Program::compile_with(
         &["-O1", "-g", "-fomit-frame-pointer", "-pthread"],
@@ -77,7 +79,7 @@ fn run(what: &str, config: AgentConfig) -> (Recorded, u32, BTreeMap<String, Trut
     );
     let recording = Recording::start(config);
     let mut child = Command::new(&program.path)
-        .args([what, &SECONDS.to_string(), &file.path().to_string_lossy()])
+        .args([what, &seconds.to_string(), &file.path().to_string_lossy()])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -141,9 +143,9 @@ fn told(seen: &[Seen<'_>], name: &str, function: &str) -> Told {
 }
 
 /// Within so much of the truth. What is a small part of a thread's waits is drawn from them: four deviations of that.
-fn is_near(said: f64, truth: f64, share: f64) -> bool {
+fn is_near(said: f64, truth: f64, share: f64, period: f64) -> bool {
     let drawn = truth.min((SECONDS - truth).max(0.0));
-    (said - truth).abs() <= truth * share + 4.0 * (drawn * PERIOD).sqrt().max(PERIOD / 2.0)
+    (said - truth).abs() <= truth * share + 4.0 * (drawn * period).sqrt().max(period / 2.0)
 }
 
 /// Linux 6.18 has a thread tell its own stack when it comes back.
@@ -157,7 +159,7 @@ fn tells_its_stack() -> bool {
 const CHOOSING: f64 = 20e-6;
 
 /// Prints the row, and adds what is wrong with it.
-fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
+fn judge(name: &str, told: &Told, truth: Truth, period: f64, wrong: &mut Vec<String>) {
     let sum = told.running + told.asleep + told.runnable;
     println!(
         "{name:>15}: asleep {:.3} of {:.3} s, runnable {:.3} of {:.3}, running {:.3} of {:.3}, all {:.3} of {:.3}; {} of {} \
@@ -182,11 +184,13 @@ fn judge(name: &str, told: &Told, truth: Truth, wrong: &mut Vec<String>) {
             wrong.push(format!("{name}: {what}"));
         }
     };
-    check(is_near(told.asleep, truth.asleep(), 0.03), "asleep");
+    check(is_near(told.asleep, truth.asleep(), 0.03, period), "asleep");
     let latest = truth.runnable + CHOOSING * truth.runs;
     let is_between = told.runnable > truth.runnable && told.runnable < latest;
     check(
-        is_between || is_near(told.runnable, truth.runnable, 0.03) || is_near(told.runnable, latest, 0.03),
+        is_between
+            || is_near(told.runnable, truth.runnable, 0.03, period)
+            || is_near(told.runnable, latest, 0.03, period),
         "runnable",
     );
     // Periods that change draw new points: of a thread with some 600 samples the sum has a standard deviation of 0.7 %.
@@ -236,7 +240,7 @@ fn waits_are_told_by_their_time_class_and_state() {
     if !possible() {
         return;
     }
-    let (recorded, tgid, truths) = run("waiters", config());
+    let (recorded, tgid, truths) = run("waiters", SECONDS, config(LONG_PERIOD));
     let seen = recorded.all_of_tgid(tgid);
     let rows = [
         ("lock-1ms", WaitClass::Lock, "wait_for_the_lock"),
@@ -260,11 +264,11 @@ fn waits_are_told_by_their_time_class_and_state() {
             println!("no file can be read past the cache here: NOT CHECKED");
             continue;
         }
-        judge(name, &told, truth, &mut wrong);
+        judge(name, &told, truth, LONG_PERIOD, &mut wrong);
         sums[0] += told.running + told.asleep + told.runnable;
         sums[1] += truth.wall;
         let of_class = told.by_class.get(class.name()).copied().unwrap_or(0.0);
-        if !is_near(of_class, truth.asleep(), 0.03) {
+        if !is_near(of_class, truth.asleep(), 0.03, LONG_PERIOD) {
             wrong.push(format!("{name}: {of_class:.3} s are {}", class.name()));
         }
         let state = if class == WaitClass::Io {
@@ -273,7 +277,7 @@ fn waits_are_told_by_their_time_class_and_state() {
             WaitState::Sleeping
         };
         let of_state = told.by_state.get(state.name()).copied().unwrap_or(0.0);
-        if !is_near(of_state, truth.asleep(), 0.03) {
+        if !is_near(of_state, truth.asleep(), 0.03, LONG_PERIOD) {
             wrong.push(format!("{name}: {of_state:.3} s are {}", state.name()));
         }
     }
@@ -296,7 +300,7 @@ fn waits_are_told_by_their_time_class_and_state() {
         // not have been, and stands for those that were.
         let limits = recorded.batches.last().map(|batch| &batch.report.limits);
         let is_whole = limits.is_some_and(|limits| !limits.contains_key("wait_turns_lengthened"));
-        if is_whole && !is_near(all, asleep, 0.06) || !is_near(by_waker, all, 0.03) {
+        if is_whole && !is_near(all, asleep, 0.06, LONG_PERIOD) || !is_near(by_waker, all, 0.03, LONG_PERIOD) {
             wrong.push(format!(
                 "{woken}: {by_waker:.3} of {all:.3} of {asleep:.3} s by {waker}"
             ));
@@ -308,10 +312,37 @@ fn waits_are_told_by_their_time_class_and_state() {
         recorded.batches.last().map(|batch| &batch.report.limits)
     );
     println!("all threads: {:.3} of {:.3} s", sums[0], sums[1]);
-    if !is_near(sums[0], sums[1], 0.01) {
+    if !is_near(sums[0], sums[1], 0.01, LONG_PERIOD) {
         wrong.push(format!("all threads: {:.3} of {:.3} s", sums[0], sums[1]));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Also where the processor is emulated, as that of a kernel in a guest may be: what is short takes longer there.
+#[test]
+fn long_waits_are_told_on_slow_processors() {
+    if !possible() {
+        return;
+    }
+    let (recorded, tgid, truths) = run("waiters", 8.0, config(LONG_PERIOD));
+    let seen = recorded.all_of_tgid(tgid);
+    for (name, class) in [("lock-1s", WaitClass::Lock), ("timer-1s", WaitClass::Timer)] {
+        let (told, truth) = (told(&seen, name, ""), truths[name]);
+        let of = |parts: &BTreeMap<&str, f64>, key: &str| parts.get(key).copied().unwrap_or(0.0);
+        let of_class = of(&told.by_class, class.name());
+        let of_state = of(&told.by_state, WaitState::Sleeping.name());
+        println!(
+            "{name}: asleep {:.3} of {:.3} s, {of_class:.3} by class, {of_state:.3} by state",
+            told.asleep,
+            truth.asleep()
+        );
+        for said in [told.asleep, of_class, of_state] {
+            assert!(
+                (said - truth.asleep()).abs() <= 0.03 * truth.asleep() + 2.0 * LONG_PERIOD,
+                "{name}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -320,10 +351,10 @@ fn threads_that_share_cpus_wait_for_them() {
         return;
     }
     let mut wrong = Vec::new();
-    let (recorded, tgid, truths) = run("burners", config());
+    let (recorded, tgid, truths) = run("burners", SECONDS, config(PERIOD));
     let seen = recorded.all_of_tgid(tgid);
     for (name, truth) in &truths {
-        judge(name, &told(&seen, name, "burn"), *truth, &mut wrong);
+        judge(name, &told(&seen, name, "burn"), *truth, PERIOD, &mut wrong);
     }
     check_queues(&recorded);
     let (waits, truth) = (queued(&recorded, &seen), sum_of(&truths));
@@ -334,16 +365,19 @@ fn threads_that_share_cpus_wait_for_them() {
         truth.runs,
         truth.runnable
     );
-    if seconds < 0.97 * truth.runnable || seconds > 1.03 * latest || !is_near(waits.count() as f64, truth.runs, 0.03) {
+    if seconds < 0.97 * truth.runnable
+        || seconds > 1.03 * latest
+        || !is_near(waits.count() as f64, truth.runs, 0.03, PERIOD)
+    {
         wrong.push(format!("waits for a CPU: {seconds:.3} s"));
     }
     drop(seen);
     drop(recorded);
-    let (recorded, tgid, truths) = run("preempted", config());
+    let (recorded, tgid, truths) = run("preempted", SECONDS, config(PERIOD));
     let seen = recorded.all_of_tgid(tgid);
     for (name, function) in [("victim", "be_preempted"), ("preferred", "preempt")] {
         let (told, truth) = (told(&seen, name, function), truths[name]);
-        judge(name, &told, truth, &mut wrong);
+        judge(name, &told, truth, PERIOD, &mut wrong);
         if name == "victim" {
             let waits = queued(&recorded, &seen);
             let is_of_length = |bucket: u8| (8_000_000..12_100_000).contains(&bucket_begins_ns(bucket));
@@ -355,7 +389,7 @@ fn threads_that_share_cpus_wait_for_them() {
                 wrong.push(format!("victim: {waits} waits of 10 ms"));
             }
         }
-        if name == "victim" && !is_near(told.preempted, truth.runnable, 0.03) {
+        if name == "victim" && !is_near(told.preempted, truth.runnable, 0.03, PERIOD) {
             wrong.push(format!("victim: preempted for {:.3} s", told.preempted));
         }
     }
@@ -371,9 +405,9 @@ fn where_switches_are_too_many_a_part_of_the_time_is_observed() {
     let long = AgentConfig {
         interval: Duration::from_secs(5),
         drain_every: Duration::from_millis(250),
-        ..config()
+        ..config(PERIOD)
     };
-    let (recorded, tgid, truths) = run("switching", long);
+    let (recorded, tgid, truths) = run("switching", SECONDS, long);
     let seen = recorded.all_of_tgid(tgid);
     let last = &recorded.batches[recorded.batches.len() - 1].report;
     let waits = recorded.totals.kernel.waits;

@@ -15,13 +15,13 @@ use anyhow::{Context, Result, ensure};
 
 use super::median;
 use super::mixed::Mixed;
+use super::receiver::Receiver;
 use super::report::Figures;
-use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
 use crate::proc::{Bpf, Threads, bpf, memory};
 use crate::service::Service;
 use crate::signals::Stop;
-use crate::stack::{Options, free_address, now_ms, start_agent, start_server, wait_ready};
+use crate::stack::{now_ms, start_agent};
 use crate::{packages, repo};
 
 #[derive(Debug, clap::Args)]
@@ -87,18 +87,13 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     if args.mixed_runtimes {
         return runtimes::run(args, figures);
     }
-    let binaries = artifacts::all(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let mut options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: 20,
-    };
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
+    let Receiver {
+        mut options,
+        client,
+        mut server,
+        stop,
+        dir,
+    } = Receiver::start(20)?;
     let mut load = Mixed::start(dir.path())?;
     let _statistics = BpfStatistics::on()?;
     let processes = fs::read_dir("/proc")?

@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::languages::{self, Language, Runtime};
+use super::receiver::Receiver;
 use super::report::Figures;
 use super::stacks::Stacks;
-use crate::artifacts::{self, Profile as Build};
 use crate::e2e::check_agent;
 use crate::http::Client;
 use crate::packages;
 use crate::service::{POLL, Service};
 use crate::signals::Stop;
-use crate::stack::{Options, alive, free_address, start_agent, start_server, wait_ready};
+use crate::stack::{alive, start_agent};
 use compare::{Function, Share};
 use profile::Profile;
 use programs::{Pace, Program, Window};
@@ -97,24 +97,19 @@ const NAME_WIDTH: usize = 76;
 /// Compares each language; a target that is missed is a limit that was not kept.
 pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(packages::is_root(), "the agent needs root here: run this as root");
-    let binaries = artifacts::all(Build::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
+    let Receiver {
+        options,
+        client,
+        mut server,
+        stop,
+        dir: _dir,
+    } = Receiver::start(args.frequency)?;
     fs::create_dir_all(&args.folder).with_context(|| format!("can't make {}", args.folder.display()))?;
     let folder = args.folder.canonicalize()?;
-    let options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: args.frequency,
-    };
     let runtimes = languages::newest(None)?;
     let wanted = |runtime: &&Runtime| args.only.is_none_or(|only| only.language() == runtime.language);
     let runtimes: Vec<&Runtime> = runtimes.iter().filter(wanted).collect();
     ensure!(!runtimes.is_empty(), "no program to run: which runtimes are there?");
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
     // The whole rate, whatever that costs.
     let mut watched = Watched {
         agent: start_agent(&options, client.base(), &["--cpu-limit", "100"])?,

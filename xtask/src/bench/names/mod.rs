@@ -13,15 +13,15 @@ use anyhow::{Context, Result, ensure};
 
 use super::agent::this_node;
 use super::languages;
+use super::receiver::Receiver;
 use super::report::Figures;
 use super::stacks::Stacks;
-use crate::artifacts::{self, Profile};
 use crate::e2e::check_agent;
 use crate::http::{Client, integer};
 use crate::packages;
 use crate::service::POLL;
 use crate::signals::Stop;
-use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
+use crate::stack::{alive, now_ms, start_agent};
 use judge::Counts;
 use rows::{Programs, Row};
 
@@ -64,15 +64,13 @@ struct Watched<'a> {
 /// Runs each program until enough of it was sampled; a wrong name is a limit that was not kept.
 pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(packages::is_root(), "the agent needs root here: run this as root");
-    let binaries = artifacts::all(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: args.frequency,
-    };
+    let Receiver {
+        options,
+        client,
+        mut server,
+        stop,
+        dir,
+    } = Receiver::start(args.frequency)?;
     let runtimes = languages::found(args.runtimes.as_deref())?;
     let programs = Programs::new(&runtimes, dir.path())?;
     let rows = runtimes.iter().flat_map(|runtime| programs.rows(runtime));
@@ -81,9 +79,6 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         .filter(|row| row.title.contains(&args.only))
         .collect();
     ensure!(!rows.is_empty(), "no program to run: which runtimes are there?");
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
     let started_ms = now_ms();
     // The whole rate, whatever that costs.
     let mut watched = Watched {

@@ -19,13 +19,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::agent::{BpfStatistics, start_peer, this_node};
 use super::median;
+use super::receiver::Receiver;
 use super::report::Figures;
-use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
 use crate::proc::{bpf, last_cpu};
 use crate::service::Service;
 use crate::signals::Stop;
-use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
+use crate::stack::{Options, alive, now_ms, start_agent};
 use crate::{packages, repo, run};
 
 #[derive(Debug, clap::Args)]
@@ -155,18 +155,13 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     for rate in &args.switches {
         ensure!(rate % 200 == 0, "{rate} switches a second: give a multiple of 200");
     }
-    let binaries = artifacts::all(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: 20,
-    };
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
+    let Receiver {
+        options,
+        client,
+        mut server,
+        stop,
+        dir,
+    } = Receiver::start(20)?;
     let bench = Bench {
         args,
         client,

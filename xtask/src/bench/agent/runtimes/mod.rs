@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::{Args, BpfStatistics};
-use crate::artifacts::{self, Profile};
 use crate::bench::languages;
+use crate::bench::receiver::Receiver;
 use crate::bench::report::Figures;
 use crate::bench::stacks::Stacks;
 use crate::http::Client;
 use crate::proc::{Memory, Threads, bpf, memory};
 use crate::service::Service;
 use crate::signals::Stop;
-use crate::stack::{FIRST_SAMPLES, Options, alive, free_address, now_ms, start_server, wait_ready};
+use crate::stack::{FIRST_SAMPLES, Options, alive, now_ms};
 use judge::Shown;
 use load::Load;
 use profiler::Profiler;
@@ -46,18 +46,13 @@ struct Window {
 
 /// Measures each rate with each profiler.
 pub(super) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
-    let binaries = artifacts::all(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let mut options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: 20,
-    };
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
+    let Receiver {
+        mut options,
+        client,
+        mut server,
+        stop,
+        dir,
+    } = Receiver::start(20)?;
     let runtimes = languages::newest(args.runtimes.as_deref())?;
     let mut load = Load::start(&runtimes, dir.path())?;
     let _statistics = BpfStatistics::on()?;
