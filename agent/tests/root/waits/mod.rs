@@ -142,6 +142,9 @@ fn told(seen: &[Seen<'_>], name: &str, function: &str) -> Told {
     told
 }
 
+/// Of the truth, where all of the time was observed.
+const WHOLE: f64 = 0.03;
+
 /// Within so much of the truth. What is a small part of a thread's waits is drawn from them: four deviations of that.
 fn is_near(said: f64, truth: f64, share: f64, period: f64) -> bool {
     let drawn = truth.min((SECONDS - truth).max(0.0));
@@ -159,7 +162,7 @@ fn tells_its_stack() -> bool {
 const CHOOSING: f64 = 20e-6;
 
 /// Prints the row, and adds what is wrong with it.
-fn judge(name: &str, told: &Told, truth: Truth, period: f64, wrong: &mut Vec<String>) {
+fn judge(name: &str, told: &Told, truth: Truth, (share, period): (f64, f64), wrong: &mut Vec<String>) {
     let sum = told.running + told.asleep + told.runnable;
     println!(
         "{name:>15}: asleep {:.3} of {:.3} s, runnable {:.3} of {:.3}, running {:.3} of {:.3}, all {:.3} of {:.3}; {} of {} \
@@ -184,17 +187,17 @@ fn judge(name: &str, told: &Told, truth: Truth, period: f64, wrong: &mut Vec<Str
             wrong.push(format!("{name}: {what}"));
         }
     };
-    check(is_near(told.asleep, truth.asleep(), 0.03, period), "asleep");
+    check(is_near(told.asleep, truth.asleep(), share, period), "asleep");
     let latest = truth.runnable + CHOOSING * truth.runs;
     let is_between = told.runnable > truth.runnable && told.runnable < latest;
     check(
         is_between
-            || is_near(told.runnable, truth.runnable, 0.03, period)
-            || is_near(told.runnable, latest, 0.03, period),
+            || is_near(told.runnable, truth.runnable, share, period)
+            || is_near(told.runnable, latest, share, period),
         "runnable",
     );
     // Periods that change draw new points: of a thread with some 600 samples the sum has a standard deviation of 0.7 %.
-    check((sum - truth.wall).abs() < 0.035 * truth.wall + 0.02, "all");
+    check((sum - truth.wall).abs() < (share + 0.005) * truth.wall + 0.02, "all");
     // Elsewhere those are whole that wait at the same place again, which no thread does that is preempted.
     check(whole || !tells_its_stack(), "stacks");
 }
@@ -208,6 +211,11 @@ fn queued(recorded: &Recorded, seen: &[Seen<'_>]) -> WaitLengths {
         }
     }
     sum
+}
+
+fn all_was_observed(recorded: &Recorded) -> bool {
+    let limits = recorded.batches.last().map(|batch| &batch.report.limits);
+    limits.is_some_and(|limits| !limits.contains_key("wait_turns_lengthened"))
 }
 
 /// Each wait is told as its CPU's, too. At an interval's end a few are told of the CPU alone, and of the program with
@@ -226,8 +234,7 @@ fn check_queues(recorded: &Recorded) {
         of_programs.add(&programs);
     }
     // Where a part of the time is observed, each count is rounded by itself.
-    let limits = recorded.batches.last().map(|batch| &batch.report.limits);
-    if limits.is_some_and(|limits| !limits.contains_key("wait_turns_lengthened")) {
+    if all_was_observed(recorded) {
         assert_eq!(
             (of_cpus.total_ns, of_cpus.buckets),
             (of_programs.total_ns, of_programs.buckets)
@@ -256,6 +263,9 @@ fn waits_are_told_by_their_time_class_and_state() {
         ("poll-10ms", WaitClass::Poll, "poll_for_nothing"),
         ("disk", WaitClass::Io, "read_the_disk"),
     ];
+    // Else which part of the time is observed adds to chance: a turn of half a second more or less.
+    let is_whole = all_was_observed(&recorded);
+    let share = if is_whole { WHOLE } else { 2.0 * WHOLE };
     let mut wrong = Vec::new();
     let mut sums = [0.0; 2];
     for (name, class, function) in rows {
@@ -264,11 +274,11 @@ fn waits_are_told_by_their_time_class_and_state() {
             println!("no file can be read past the cache here: NOT CHECKED");
             continue;
         }
-        judge(name, &told, truth, LONG_PERIOD, &mut wrong);
+        judge(name, &told, truth, (share, LONG_PERIOD), &mut wrong);
         sums[0] += told.running + told.asleep + told.runnable;
         sums[1] += truth.wall;
         let of_class = told.by_class.get(class.name()).copied().unwrap_or(0.0);
-        if !is_near(of_class, truth.asleep(), 0.03, LONG_PERIOD) {
+        if !is_near(of_class, truth.asleep(), share, LONG_PERIOD) {
             wrong.push(format!("{name}: {of_class:.3} s are {}", class.name()));
         }
         let state = if class == WaitClass::Io {
@@ -277,7 +287,7 @@ fn waits_are_told_by_their_time_class_and_state() {
             WaitState::Sleeping
         };
         let of_state = told.by_state.get(state.name()).copied().unwrap_or(0.0);
-        if !is_near(of_state, truth.asleep(), 0.03, LONG_PERIOD) {
+        if !is_near(of_state, truth.asleep(), share, LONG_PERIOD) {
             wrong.push(format!("{name}: {of_state:.3} s are {}", state.name()));
         }
     }
@@ -298,8 +308,6 @@ fn waits_are_told_by_their_time_class_and_state() {
         println!("{woken}: {all:.3} of {asleep:.3} s ended, {by_waker:.3} by {waker} in {function}");
         // Waits that had not ended have no waker. Where not all of the time was observed, the end of a long wait may
         // not have been, and stands for those that were.
-        let limits = recorded.batches.last().map(|batch| &batch.report.limits);
-        let is_whole = limits.is_some_and(|limits| !limits.contains_key("wait_turns_lengthened"));
         if is_whole && !is_near(all, asleep, 0.06, LONG_PERIOD) || !is_near(by_waker, all, 0.03, LONG_PERIOD) {
             wrong.push(format!(
                 "{woken}: {by_waker:.3} of {all:.3} of {asleep:.3} s by {waker}"
@@ -312,7 +320,7 @@ fn waits_are_told_by_their_time_class_and_state() {
         recorded.batches.last().map(|batch| &batch.report.limits)
     );
     println!("all threads: {:.3} of {:.3} s", sums[0], sums[1]);
-    if !is_near(sums[0], sums[1], 0.01, LONG_PERIOD) {
+    if !is_near(sums[0], sums[1], share / 3.0, LONG_PERIOD) {
         wrong.push(format!("all threads: {:.3} of {:.3} s", sums[0], sums[1]));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -354,7 +362,7 @@ fn threads_that_share_cpus_wait_for_them() {
     let (recorded, tgid, truths) = run("burners", SECONDS, config(PERIOD));
     let seen = recorded.all_of_tgid(tgid);
     for (name, truth) in &truths {
-        judge(name, &told(&seen, name, "burn"), *truth, PERIOD, &mut wrong);
+        judge(name, &told(&seen, name, "burn"), *truth, (WHOLE, PERIOD), &mut wrong);
     }
     check_queues(&recorded);
     let (waits, truth) = (queued(&recorded, &seen), sum_of(&truths));
@@ -377,7 +385,7 @@ fn threads_that_share_cpus_wait_for_them() {
     let seen = recorded.all_of_tgid(tgid);
     for (name, function) in [("victim", "be_preempted"), ("preferred", "preempt")] {
         let (told, truth) = (told(&seen, name, function), truths[name]);
-        judge(name, &told, truth, PERIOD, &mut wrong);
+        judge(name, &told, truth, (WHOLE, PERIOD), &mut wrong);
         if name == "victim" {
             let waits = queued(&recorded, &seen);
             let is_of_length = |bucket: u8| (8_000_000..12_100_000).contains(&bucket_begins_ns(bucket));
