@@ -231,6 +231,12 @@ pub(crate) fn integer(value: &Value) -> i64 {
     }
 }
 
+/// Of a row of `/api/v1/nodes`: all samples that its agent lost, of any cause.
+pub(crate) fn samples_lost(node: &Value) -> i64 {
+    let causes = node["samples_lost"].as_object().into_iter().flatten();
+    causes.map(|(_, count)| integer(count)).sum()
+}
+
 fn clip(text: &str) -> String {
     text.chars().take(400).collect()
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Scene;
 use super::proxy::Path;
 use crate::artifacts::{self, Profile};
-use crate::http::{Client, integer};
+use crate::http::{Client, integer, samples_lost};
 use crate::stack::{self, Alone, now_ms, start_agent};
 
 /// How long the path stays cut; the whole two minutes of the acceptance list with `STAKEOUT_LONG=1`.
@@ -137,12 +137,7 @@ pub(crate) fn check_agent(client: &Client) -> Result<()> {
     let node = real.next().context("the real agent is not listed")?;
     ensure!(real.next().is_none(), "more than one instance of the real agent");
     let name = node["node"].as_str().context("no name")?;
-    let lost: i64 = node["samples_lost"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(_, count)| integer(count))
-        .sum();
+    let lost = samples_lost(node);
     let (taken, stored) = (integer(&node["samples_taken"]), integer(&node["samples_stored"]));
     let rows = client.sql_number(&format!("SELECT count(*) FROM samples WHERE node = '{name}'"))?;
     // A wait may end at the instant at which another one begins, or a tick comes.

@@ -53,12 +53,13 @@ impl Sampling {
         let switches = waits.switches.saturating_sub(self.waiting.before.switches);
         self.waiting.before = waits;
         let budget = self.waits_per_second();
-        if self.waiting.observed.last_ns() >= KNOWN_NS {
+        let observed_ns = self.waiting.observed.last_ns();
+        let is_known = observed_ns >= KNOWN_NS;
+        if is_known {
             self.waiting.periods.after(seconds, budget, waits);
         }
-        let observed_ns = self.waiting.observed.last_ns();
         let share = self.share(bpf_ns, observed_ns);
-        if observed_ns >= KNOWN_NS && self.waiting.turns.after(share) {
+        if is_known && self.waiting.turns.after(share) {
             let turns = self.waiting.turns.turns();
             tracing::info!(
                 turns,

@@ -327,13 +327,9 @@ impl Tables {
         frames: &mut Vec<u64>,
     ) -> WalkStop {
         // Interpreters' own chains of frames have gone on since the stack was copied; what HotSpot says of code has
-        // not, nor how code that OPcache made is stepped from. V8's objects may have been moved.
+        // not, nor how code that OPcache made is stepped from.
         let as_it_was = |runtime: &so_runtime| so_runtime {
             kinds: runtime.kinds & (KIND_JVM | KIND_V8 | KIND_PHP),
-            v8: so_v8 {
-                is_late: 1,
-                ..runtime.v8
-            },
             php: so_php {
                 current: 0,
                 fiber: 0,
@@ -344,7 +340,7 @@ impl Tables {
         self.walk_with(as_it_was, key, walk, stack, read, frames)
     }
 
-    /// The same of a thread that sleeps: interpreters' chains are what they were. Other threads of it may move objects.
+    /// The same of a thread that sleeps: interpreters' chains are what they were.
     pub(super) fn walk_asleep(
         &mut self,
         key: ProgramKey,
@@ -353,14 +349,7 @@ impl Tables {
         read: &ReadMemory<'_>,
         frames: &mut Vec<u64>,
     ) -> WalkStop {
-        let as_it_is = |runtime: &so_runtime| so_runtime {
-            v8: so_v8 {
-                is_late: 1,
-                ..runtime.v8
-            },
-            ..*runtime
-        };
-        self.walk_with(as_it_is, key, walk, stack, read, frames)
+        self.walk_with(|runtime| *runtime, key, walk, stack, read, frames)
     }
 
     fn walk_with(
@@ -375,7 +364,15 @@ impl Tables {
         let Some(program) = self.programs.get(&key) else {
             return WalkStop::NoTable;
         };
-        let runtime = program.runtime.and_then(|number| self.runtimes.get(number)).map(seen);
+        let runtime = program.runtime.and_then(|number| self.runtimes.get(number));
+        // V8's objects may have been moved, by other threads of one that sleeps too.
+        let runtime = runtime.map(|runtime| so_runtime {
+            v8: so_v8 {
+                is_late: 1,
+                ..runtime.v8
+            },
+            ..seen(runtime)
+        });
         walk.chain_frame = 0;
         let live = runtime.as_ref().map(|runtime| walk::LiveRuntime { runtime, read });
         let memory = &mut self.layout.memory;

@@ -17,7 +17,7 @@ use super::median;
 use super::mixed::Mixed;
 use super::receiver::Receiver;
 use super::report::Figures;
-use crate::http::{Client, integer};
+use crate::http::{Client, integer, samples_lost};
 use crate::proc::{Bpf, Threads, bpf, memory};
 use crate::service::Service;
 use crate::signals::Stop;
@@ -248,11 +248,5 @@ fn own_bpf_seconds(client: &Client, started: i64) -> Result<f64> {
 }
 
 fn lost(client: &Client, started: i64) -> Result<i64> {
-    let node = this_node(client, started)?;
-    Ok(node["samples_lost"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(_, count)| integer(count))
-        .sum())
+    Ok(samples_lost(&this_node(client, started)?))
 }

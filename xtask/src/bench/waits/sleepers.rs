@@ -11,7 +11,7 @@ use super::{Bench, Beside, WARM_UP, ended};
 use crate::bench::agent::this_node;
 use crate::bench::languages::{Language, Runtime, newest};
 use crate::bench::report::Figures;
-use crate::http::integer;
+use crate::http::{integer, samples_lost};
 use crate::proc::{bpf, cpu_seconds, memory};
 use crate::repo;
 use crate::stack::{alive, now_ms};
@@ -88,12 +88,7 @@ impl Bench<'_> {
         ended(Some(agent))?;
         thread::sleep(WARM_UP);
         let node = this_node(&self.client, started)?;
-        let lost: i64 = node["samples_lost"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(_, count)| integer(count))
-            .sum();
+        let lost = samples_lost(&node);
         let (taken, stored) = (integer(&node["samples_taken"]), integer(&node["samples_stored"]));
         let told = self.client.sql_number(&format!(
             "SELECT count(DISTINCT tid) FROM samples WHERE type = 'off_cpu' AND thread LIKE 'sleeper-%' AND ts_ns >= {started}000000"
