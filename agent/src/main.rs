@@ -109,7 +109,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         let shipped = shipper.shutdown(deadline).await;
         let totals = totals?;
         tracing::info!(
-            samples_taken = totals.kernel.taken,
+            samples_taken = totals.kernel.all_taken(),
             samples_batched = totals.batched,
             samples_acknowledged = shipped.acknowledged_samples,
             batches_waiting = shipped.spooled_batches,
