@@ -383,13 +383,15 @@ struct so_woken {
 };
 
 /*
- * Stands before a struct so_sample that tells of a wait. Both times are points that the thread's clock passed before
+ * Stands before a struct so_sample that tells of a wait. The first two are points that the thread's clock passed before
  * and after it was woken, times its period; one of them is not 0.
  */
 struct so_waited {
 	u64 off_cpu_ns;
 	u64 run_queue_ns;
-	u64 began_ns;		/* CLOCK_MONOTONIC */
+	/* How long the whole wait was when it was counted, as far as it was observed: until it was woken, and from then on. */
+	u64 asleep_ns;
+	u64 queued_ns;
 	u64 run_count;		/* how often the thread had been given a CPU, of one that sleeps; 0: the kernel does not count */
 	u32 state;		/* enum so_wait_state */
 	u32 unused;

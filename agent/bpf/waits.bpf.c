@@ -133,7 +133,8 @@ SO_INLINE void set_wait(struct so_waited *waited, struct so_wait *wait, struct s
 {
 	waited->off_cpu_ns = passed->off_cpu * period;
 	waited->run_queue_ns = passed->run_queue * period;
-	waited->began_ns = wait->began_ns;
+	waited->asleep_ns = passed->asleep_ns;
+	waited->queued_ns = passed->queued_ns;
 	waited->state = wait->state;
 	waited->run_count = 0;
 	waited->unused = 0;
@@ -471,7 +472,7 @@ SO_INLINE u32 tell_waker(void *ctx, struct task_struct *task, u64 turn, u64 now)
 			counter->wakers_left_out++;
 		return 0;
 	}
-	if (enter_waker(ctx, task, wait, ended_ns))
+	if (enter_waker(ctx, task, wait, now, ended_ns))
 		put_waker(walk_stack(0));
 	else
 		put_waker(SO_WALK_NONE);

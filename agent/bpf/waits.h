@@ -78,10 +78,12 @@ SO_INLINE u32 so_queue_bucket(u64 ns)
 	return bucket * (1 - over) + (SO_QUEUE_BUCKETS - 1) * over;
 }
 
-/* Points passed. */
+/* Points passed by what was not counted yet of a wait, and how long the whole wait is: asleep, and runnable. */
 struct so_passed {
 	u64 off_cpu;
 	u64 run_queue;
+	u64 asleep_ns;
+	u64 queued_ns;
 };
 
 /* A point in a new period, from 1 to its end (xorshift of 32 bits: Marsaglia, Xorshift RNGs, 2003). */
@@ -139,15 +141,17 @@ SO_INLINE void so_settle(struct so_wait *wait, u64 now_ns, int has_come_back, st
 	u64 from = wait->from_ns, woken;
 
 	if (wait->state == SO_WAIT_NEW || wait->state == SO_WAIT_PREEMPTED)
-		woken = from;
+		woken = wait->began_ns;
 	else if (wait->wake_ns >= wait->began_ns)
 		woken = wait->wake_ns;
 	else
 		woken = has_come_back ? from : now_ns;
-	if (woken < from)
-		woken = from;
 	if (woken > now_ns)
 		woken = now_ns;
+	passed->asleep_ns = woken - wait->began_ns;
+	passed->queued_ns = now_ns - woken;
+	if (woken < from)
+		woken = from;
 	passed->off_cpu = so_clock_run(wait, woken - from);
 	passed->run_queue = so_clock_run(wait, now_ns - woken);
 }

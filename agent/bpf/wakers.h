@@ -42,7 +42,7 @@ APART int put_waker(u32 walk_end)
 }
 
 /* Puts the running thread into the scratch as who ends a wait. 1 where it has a user stack. */
-SO_INLINE int enter_waker(void *ctx, struct task_struct *woken, struct so_wait *wait, u64 ended_ns)
+SO_INLINE int enter_waker(void *ctx, struct task_struct *woken, struct so_wait *wait, u64 now, u64 ended_ns)
 {
 	u32 cpu = bpf_get_smp_processor_id(), frames;
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
@@ -54,7 +54,8 @@ SO_INLINE int enter_waker(void *ctx, struct task_struct *woken, struct so_wait *
 		return 0;
 	record->wait.off_cpu_ns = ended_ns;
 	record->wait.run_queue_ns = 0;
-	record->wait.began_ns = wait->began_ns;
+	record->wait.asleep_ns = now - wait->began_ns;
+	record->wait.queued_ns = 0;
 	record->wait.run_count = 0;
 	record->wait.state = SO_WAIT_ENDED | (wait->state & SO_WAIT_STATE_BITS);
 	record->wait.unused = 0;

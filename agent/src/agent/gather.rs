@@ -27,6 +27,8 @@ pub(super) struct GatheredSample {
     pub(super) kind: SampleKind,
     /// 0 of a thread that ran, unless it is of a burst.
     pub(super) value_ns: u64,
+    /// How long the wait itself was; 0 of a thread that ran.
+    pub(super) wait_ns: u64,
     pub(super) time_ns: u64,
     pub(super) cpu: u32,
     pub(super) tid: u32,
@@ -254,6 +256,7 @@ impl Interval {
             woken,
             kind: sample.kind,
             value_ns: sample.value_ns,
+            wait_ns: sample.wait_ns,
             time_ns: sample.time_ns,
             cpu: sample.cpu,
             tid: sample.tid,

@@ -14,8 +14,8 @@ use crate::sys::clock_ticks_per_second;
 #[derive(Default)]
 pub(super) struct Drained {
     pub(super) headers: Vec<so_sample>,
-    /// One for each header: what it is of, and the nanoseconds that it stands for.
-    pub(super) kinds: Vec<(SampleKind, u64)>,
+    /// One for each header.
+    pub(super) parts: Vec<Part>,
     pub(super) addresses: Vec<u64>,
     /// One for each header whose walk is deferred, and their stacks one after the other.
     pub(super) deferred: Vec<so_walk>,
@@ -25,6 +25,16 @@ pub(super) struct Drained {
     pub(super) malformed: u64,
     /// Samples of threads that sleep on, whose user stacks are to be read.
     pub(super) asleep: Vec<Asleep>,
+}
+
+/// What of a record a sample is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) kind: SampleKind,
+    /// Nanoseconds that it stands for.
+    pub(super) value_ns: u64,
+    /// How long the wait itself was.
+    pub(super) wait_ns: u64,
 }
 
 /// A sample of a thread that was found asleep, without its user stack but for the first frame.
@@ -100,25 +110,35 @@ fn state_of(bits: u32) -> WaitState {
     }
 }
 
+/// 0, not known, where the kernel side read a wait that began anew meanwhile.
+fn own_length(ns: u64) -> u64 {
+    if i64::try_from(ns).is_ok() { ns } else { 0 }
+}
+
 /// The samples that a wait gives: one of each time that is not 0.
-pub(super) fn kinds_of(waited: &so_waited) -> impl Iterator<Item = (SampleKind, u64)> + use<> {
+pub(super) fn parts_of(waited: &so_waited) -> impl Iterator<Item = Part> + use<> {
     let runnable = match waited.state {
         WAIT_NEW => WaitState::New,
         0 => WaitState::Preempted,
         _ => WaitState::Woken,
     };
     let asleep = state_of(waited.state);
-    let kinds = [
-        (
-            match waited.state & WAIT_ENDED {
+    let parts = [
+        Part {
+            kind: match waited.state & WAIT_ENDED {
                 0 => SampleKind::OffCpu(asleep),
                 _ => SampleKind::WakeUp(asleep),
             },
-            waited.off_cpu_ns,
-        ),
-        (SampleKind::RunQueue(runnable), waited.run_queue_ns),
+            value_ns: waited.off_cpu_ns,
+            wait_ns: own_length(waited.asleep_ns),
+        },
+        Part {
+            kind: SampleKind::RunQueue(runnable),
+            value_ns: waited.run_queue_ns,
+            wait_ns: own_length(waited.queued_ns),
+        },
     ];
-    kinds.into_iter().filter(|(_, value_ns)| *value_ns > 0)
+    parts.into_iter().filter(|part| part.value_ns > 0)
 }
 
 impl Drained {
@@ -132,14 +152,14 @@ impl Drained {
         if header.walk_end == WALK_ASLEEP {
             match asleep(waited, header, &rest[size_of::<so_sample>()..]) {
                 Some(asleep) => self.asleep.push(asleep),
-                None => self.malformed += kinds_of(&waited).count() as u64,
+                None => self.malformed += parts_of(&waited).count() as u64,
             }
             return;
         }
-        for kind in kinds_of(&waited) {
+        for part in parts_of(&waited) {
             let malformed = self.malformed;
-            self.push_as(kind, rest);
-            if matches!(kind.0, SampleKind::WakeUp(_)) && self.malformed == malformed {
+            self.push_as(part, rest);
+            if matches!(part.kind, SampleKind::WakeUp(_)) && self.malformed == malformed {
                 self.woken.push(waited.woken);
             }
         }
@@ -148,13 +168,18 @@ impl Drained {
     /// A record of the sampler. The period of a burst stands in it.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let period_ns = read_record::<so_sample>(bytes).map_or(0, |header| header.period_ns);
-        self.push_as((SampleKind::Cpu, u64::from(period_ns)), bytes);
+        let part = Part {
+            kind: SampleKind::Cpu,
+            value_ns: u64::from(period_ns),
+            wait_ns: 0,
+        };
+        self.push_as(part, bytes);
     }
 
     /// A sample whose walk has ended, or goes on over `stack` from where it stands.
     pub(super) fn push_walked(
         &mut self,
-        kind: (SampleKind, u64),
+        part: Part,
         header: so_sample,
         words: impl IntoIterator<Item = u64>,
         going_on: Option<(so_walk, &[u8])>,
@@ -165,10 +190,10 @@ impl Drained {
         }
         self.addresses.extend(words);
         self.headers.push(header);
-        self.kinds.push(kind);
+        self.parts.push(part);
     }
 
-    fn push_as(&mut self, kind: (SampleKind, u64), bytes: &[u8]) {
+    fn push_as(&mut self, part: Part, bytes: &[u8]) {
         let Some(header) = read_record::<so_sample>(bytes) else {
             self.malformed += 1;
             return;
@@ -200,7 +225,7 @@ impl Drained {
             self.addresses[ring..].rotate_left(skipped % RING);
         }
         self.headers.push(header);
-        self.kinds.push(kind);
+        self.parts.push(part);
     }
 
     /// Hands over the samples of all records, oldest first.
@@ -209,7 +234,7 @@ impl Drained {
         let (mut walks, mut stacks) = (self.deferred.iter(), self.stacks.as_slice());
         let mut woken = self.woken.iter();
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
-        for (header, (kind, value_ns)) in self.headers.iter().zip(&self.kinds) {
+        for (header, part) in self.headers.iter().zip(&self.parts) {
             let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
             let (user, tail) = tail.split_at(kept_frames(header));
             rest = tail;
@@ -221,14 +246,15 @@ impl Drained {
                 None
             };
             let comm = header.comm.split(|byte| *byte == 0).next().unwrap_or_default();
-            let woken = match kind {
+            let woken = match part.kind {
                 SampleKind::WakeUp(_) => woken.next().map(|woken| Woken::of(woken, tick_ns)),
                 _ => None,
             };
             take(RawSample {
                 woken,
-                kind: *kind,
-                value_ns: *value_ns,
+                kind: part.kind,
+                value_ns: part.value_ns,
+                wait_ns: part.wait_ns,
                 time_ns: header.time_ns,
                 cpu: header.cpu,
                 tgid: header.tgid,
@@ -298,6 +324,35 @@ mod tests {
             bytes.extend(address.to_ne_bytes());
         }
         bytes
+    }
+
+    #[test]
+    fn each_part_of_a_wait_has_its_own_length() {
+        let parts = |waited: so_waited| parts_of(&waited).map(|part| (part.kind, part.value_ns, part.wait_ns));
+        let waited = so_waited {
+            off_cpu_ns: 100,
+            run_queue_ns: 50,
+            asleep_ns: 93,
+            queued_ns: 7,
+            state: TASK_INTERRUPTIBLE,
+            ..so_waited::default()
+        };
+        let asleep = (SampleKind::OffCpu(WaitState::Sleeping), 100, 93);
+        let queued = (SampleKind::RunQueue(WaitState::Woken), 50, 7);
+        assert_eq!(parts(waited).collect::<Vec<_>>(), [asleep, queued]);
+        let ended = so_waited {
+            run_queue_ns: 0,
+            state: WAIT_ENDED | TASK_INTERRUPTIBLE,
+            ..waited
+        };
+        let ended: Vec<_> = parts(ended).collect();
+        assert_eq!(ended, [(SampleKind::WakeUp(WaitState::Sleeping), 100, 93)]);
+        let torn = so_waited {
+            asleep_ns: u64::MAX - 5,
+            run_queue_ns: 0,
+            ..waited
+        };
+        assert_eq!(parts(torn).next().map(|part| part.2), Some(0));
     }
 
     #[test]

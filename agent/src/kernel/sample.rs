@@ -116,6 +116,9 @@ pub struct RawSample<'a> {
     pub kind: SampleKind,
     /// Nanoseconds that the sample stands for, where it is of a wait, or of a burst; else 0: the usual period.
     pub value_ns: u64,
+    /// How long the wait itself was when it was counted, in nanoseconds, as far as it was observed; 0 where that is not
+    /// known, and of a thread that ran.
+    pub wait_ns: u64,
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     /// Logical number of the CPU that was interrupted.

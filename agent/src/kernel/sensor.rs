@@ -383,14 +383,14 @@ impl Sensor {
         drained.samples(&mut take);
         let malformed = std::mem::take(&mut drained.malformed);
         drained.headers.clear();
-        drained.kinds.clear();
+        drained.parts.clear();
         drained.woken.clear();
         drained.addresses.clear();
         drained.deferred.clear();
         drained.stacks.clear();
         // A burst must not leave a large buffer behind for good.
         drained.headers.shrink_to(1024);
-        drained.kinds.shrink_to(1024);
+        drained.parts.shrink_to(1024);
         drained.woken.shrink_to(1024);
         drained.addresses.shrink_to(16_384);
         drained.deferred.shrink_to(16);

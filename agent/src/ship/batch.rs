@@ -131,6 +131,8 @@ pub struct Sample {
     /// Nanoseconds that it waited, or that a sample of a burst stands for; 0 of other threads that ran, whose samples
     /// stand for the batch's period.
     pub value_ns: u64,
+    /// How long the wait itself was, in nanoseconds, as far as it was observed; 0 of a thread that ran.
+    pub wait_ns: u64,
     /// What it waited for, of waits for something else than a CPU.
     pub wait_class: Option<WaitClass>,
     /// Wall clock, nanoseconds since the Unix epoch.

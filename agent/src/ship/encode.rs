@@ -321,6 +321,10 @@ impl<'a> Tables<'a> {
             if let Some(class) = first.wait_class {
                 attribute_indices.push(self.attribute("wait.class", Attribute::Text(class.name())));
             }
+            if first.wait_ns > 0 {
+                let length = Attribute::Number(three_digits(first.wait_ns));
+                attribute_indices.push(self.attribute("wait.length", length));
+            }
             if let Some(woken) = &first.woken {
                 let process = &batch.processes[woken.process as usize];
                 let texts = [
@@ -536,7 +540,7 @@ impl<'a> Tables<'a> {
 }
 
 /// What must be equal for two samples to be one OTLP sample with two time stamps.
-type SameSample<'a> = (u32, u32, u32, u32, SampleKind, &'a str, Option<&'a Woken>);
+type SameSample<'a> = (u32, u32, u32, u32, SampleKind, &'a str, Option<&'a Woken>, u64);
 
 fn same_sample(sample: &Sample) -> SameSample<'_> {
     let Sample {
@@ -545,9 +549,17 @@ fn same_sample(sample: &Sample) -> SameSample<'_> {
         tid,
         cpu,
         kind,
+        wait_ns,
         ..
     } = *sample;
-    (stack, process, tid, cpu, kind, &sample.thread, sample.woken.as_ref())
+    let (woken, wait_ns) = (sample.woken.as_ref(), three_digits(wait_ns));
+    (stack, process, tid, cpu, kind, &sample.thread, woken, wait_ns)
+}
+
+/// Rounded to three digits, which is within half a percent: lengths of waits are few then, and pack well.
+fn three_digits(number: u64) -> u64 {
+    let unit = 10_u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    number.saturating_add(unit / 2) / unit * unit
 }
 
 fn value(sample: &Sample) -> i64 {

@@ -82,6 +82,7 @@ fn batch() -> Batch {
     let sample = |ts_unix_ns, cpu, tid, thread: &str, process, stack| Sample {
         kind: SampleKind::Cpu,
         value_ns: 0,
+        wait_ns: 0,
         wait_class: None,
         woken: None,
         ts_unix_ns,
@@ -417,25 +418,27 @@ fn compression_is_undone_and_bounded() {
 fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
     let mut batch = batch();
     let count = batch.samples.len();
-    let wait = |ts_unix_ns, kind, value_ns, wait_class| Sample {
+    let wait = |ts_unix_ns, kind, (value_ns, wait_ns), wait_class| Sample {
         woken: None,
         ts_unix_ns,
         kind,
         value_ns,
+        wait_ns,
         wait_class,
         ..batch.samples[0].clone()
     };
     let asleep = SampleKind::OffCpu(WaitState::Sleeping);
     let waits = [
-        wait(1_300, asleep, 150, Some(WaitClass::Lock)),
-        wait(1_200, asleep, 50, Some(WaitClass::Lock)),
+        wait(1_300, asleep, (150, 99_149), Some(WaitClass::Lock)),
+        wait(1_200, asleep, (50, 99_051), Some(WaitClass::Lock)),
+        wait(1_100, asleep, (50, 7), Some(WaitClass::Lock)),
         wait(
             1_250,
             SampleKind::OffCpu(WaitState::Uninterruptible),
-            50,
+            (50, 99_951),
             Some(WaitClass::Io),
         ),
-        wait(1_300, SampleKind::RunQueue(WaitState::Preempted), 100, None),
+        wait(1_300, SampleKind::RunQueue(WaitState::Preempted), (100, 99), None),
     ];
     batch.samples.extend(waits);
     let bytes = request(&identity(), Uuid::from_u128(1), 4, &batch, &BTreeMap::new());
@@ -457,13 +460,13 @@ fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
                 let attribute = &table.attribute_table[*index as usize];
                 let value = attribute.value.as_ref()?.value.as_ref()?;
                 match value {
-                    Value::StringValue(value) if text(attribute.key_strindex).starts_with("wait.") => {
-                        Some(value.as_str())
-                    }
+                    _ if !text(attribute.key_strindex).starts_with("wait.") => None,
+                    Value::StringValue(value) => Some(value.clone()),
+                    Value::IntValue(value) => Some(value.to_string()),
                     _ => None,
                 }
             });
-            let attributes: Vec<&str> = attributes.collect();
+            let attributes: Vec<String> = attributes.collect();
             let name = text(sample_type.type_strindex);
             (
                 name,
@@ -479,9 +482,11 @@ fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
     let row =
         |name: &str, rest: &str, times: &[u64], values: &[i64]| (name.into(), rest.into(), times.into(), values.into());
     let expected = BTreeSet::from([
-        row("off_cpu", "sleeping lock", &[1_200, 1_300], &[50, 150]),
-        row("off_cpu", "uninterruptible io", &[1_250], &[50]),
-        row("run_queue", "preempted", &[1_300], &[100]),
+        // Lengths have three digits.
+        row("off_cpu", "sleeping lock 99100", &[1_200, 1_300], &[50, 150]),
+        row("off_cpu", "sleeping lock 7", &[1_100], &[50]),
+        row("off_cpu", "uninterruptible io 100000", &[1_250], &[50]),
+        row("run_queue", "preempted 99", &[1_300], &[100]),
     ]);
     assert_eq!(rows, expected);
 }

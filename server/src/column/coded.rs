@@ -72,6 +72,14 @@ impl CodedColumn {
         }
     }
 
+    /// A column of which every row is absent.
+    pub(crate) fn absent(rows: usize) -> CodedColumn {
+        CodedColumn {
+            codes: CodeArray::Bytes(vec![0; rows]),
+            values: Values::Numbers(Vec::new()),
+        }
+    }
+
     pub(crate) fn of_array(column: &ArrayRef) -> Result<CodedColumn, MalformedFile> {
         if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
             return Ok(CodedColumn::of_numbers(numbers.iter()));

@@ -25,7 +25,7 @@ const NODE_BYTES: usize = 270;
 const DIFFERENCE_NODE_BYTES: usize = 450;
 const TREE_NODE_BYTES: usize = 16;
 /// Of a sample with its columns, and of a row with its fields by name.
-const MOMENT_BYTES: usize = 160;
+const MOMENT_BYTES: usize = 176;
 const ROW_BYTES: usize = 3_000;
 
 pub(in crate::render) fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
@@ -376,6 +376,8 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         wait_class: Option<Vec<&'a str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         wait_state: Option<Vec<&'a str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wait_ns: Option<Vec<Option<i64>>>,
     }
     let tree = &timeline.tree;
     to.beside(tree.len() * NODE_BYTES + timeline.moments.len() * MOMENT_BYTES)?;
@@ -413,6 +415,7 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         sample_type: (timeline.waits.as_ref()).map(|_| timeline.moments.iter().map(|moment| moment.profile).collect()),
         wait_class: timeline.waits.as_ref().map(|waits| texts(&waits.classes)),
         wait_state: timeline.waits.as_ref().map(|waits| texts(&waits.states)),
+        wait_ns: timeline.waits.as_ref().map(|_| of(|moment| moment.wait_ns)),
     };
     let mut answer = Answer {
         head: json!({

@@ -501,6 +501,50 @@ async fn a_table_of_an_older_server_gets_the_new_columns() {
     store.close().await;
 }
 
+/// `tests/data/samples-without-wait_ns`: the table `samples` with 20 samples of `cpu` and ten of `off_cpu`, as a server
+/// wrote it before it kept how long waits were.
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_of_an_older_server_are_read_and_merged_with_newer_ones() {
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/samples-without-wait_ns");
+    let dir = tempfile::tempdir().unwrap();
+    copy_dir(&old, &dir.path().join("samples"));
+    let config = StoreConfig {
+        retention_samples: Duration::from_secs(100 * 365 * 24 * 3600),
+        ..quiet(dir.path())
+    };
+    let store = Store::open(config.clone()).await.unwrap();
+    let first = "SELECT min(ts_ns) FROM samples";
+    let from_ns = number(&store.snapshot(), first).await;
+    // As many as are there: files of about the same size are merged.
+    let mut sender = Sender::new("node-b", 30);
+    let (rows, id) = rows_of(&mut sender, 1, from_ns + 1_000_000_000);
+    let new: i64 = rows.samples.iter().map(|rows| rows.num_rows() as i64).sum();
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    let told = async |store: &Store| {
+        let silent = "SELECT count(*) FROM samples WHERE wait_ns IS NULL";
+        let waited = "SELECT sum(value) FROM samples WHERE type = 'off_cpu'";
+        (
+            number(&store.snapshot(), silent).await,
+            number(&store.snapshot(), waited).await,
+        )
+    };
+    assert_eq!(told(&store).await, (30 + new, 55 * 50_000_000));
+    store.close().await;
+    drop(store);
+    let eager = StoreConfig {
+        maintenance_interval: Duration::from_millis(50),
+        compact_files: 2,
+        ..config
+    };
+    let store = Store::open(eager).await.unwrap();
+    crate::support::eventually("old and new files are one", async || {
+        store.snapshot().files(Table::Samples).len() == 1
+    })
+    .await;
+    assert_eq!(told(&store).await, (30 + new, 55 * 50_000_000));
+    store.close().await;
+}
+
 /// `tests/data/samples_hour-with-nodes`: the roll-up by hour of 120 samples of two nodes, as a server wrote it when
 /// roll-ups had a column `node`, which no row might lack.
 #[tokio::test(flavor = "multi_thread")]

@@ -156,24 +156,20 @@ pub(crate) fn plain(profiles: &[Plain]) -> Vec<u8> {
 }
 
 /// The same with more attributes of samples, by the places of profile and sample.
-pub(crate) fn plain_with(
-    profiles: &[Plain],
-    more: impl Fn(usize, usize) -> Vec<(&'static str, &'static str)>,
-) -> Vec<u8> {
+pub(crate) fn plain_with(profiles: &[Plain], more: impl Fn(usize, usize) -> Vec<(&'static str, Value)>) -> Vec<u8> {
     let mut dictionary = Dictionary::new();
     let mut made = Vec::new();
     for (of, profile) in profiles.iter().enumerate() {
         let samples = profile.samples.iter().enumerate();
         let samples = samples.map(|(at, (service, thread, stack, values, times))| {
-            let mut attributes = vec![("service.name", *service), ("thread.name", *thread)];
+            let text = |text: &str| Value::StringValue(text.to_owned());
+            let mut attributes = vec![("service.name", text(service)), ("thread.name", text(thread))];
             attributes.extend(more(of, at));
-            let attribute = |(key, value): (&str, &str)| (key.to_owned(), Value::StringValue(value.to_owned()));
             otlp::Sample {
                 stack_index: dictionary.stack(stack),
                 attribute_indices: attributes
                     .into_iter()
-                    .map(attribute)
-                    .map(|(key, value)| dictionary.attribute(&key, value))
+                    .map(|(key, value)| dictionary.attribute(key, value))
                     .collect(),
                 values: values.clone(),
                 timestamps_unix_nano: times.iter().map(|ns| *ns as u64).collect(),

@@ -429,6 +429,8 @@ export interface TimelineSamples {
   sample_type?: number[];
   wait_class?: string[];
   wait_state?: string[];
+  /** How long the wait itself was; null of what is no wait, and where the sender does not say. */
+  wait_ns?: (number | null)[];
 }
 
 export interface TimelineAnswer {

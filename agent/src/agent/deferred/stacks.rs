@@ -29,6 +29,7 @@ pub(in crate::agent) struct DeferredStack {
 pub(super) struct OwnedSample {
     kind: SampleKind,
     value_ns: u64,
+    wait_ns: u64,
     time_ns: u64,
     cpu: u32,
     tid: u32,
@@ -67,6 +68,7 @@ impl OwnedSample {
         Self {
             kind: sample.kind,
             value_ns: sample.value_ns,
+            wait_ns: sample.wait_ns,
             time_ns: sample.time_ns,
             cpu: sample.cpu,
             tid: sample.tid,
@@ -88,6 +90,7 @@ impl OwnedSample {
         RawSample {
             kind: self.kind,
             value_ns: self.value_ns,
+            wait_ns: self.wait_ns,
             time_ns: self.time_ns,
             cpu: self.cpu,
             tgid: self.key.tgid,

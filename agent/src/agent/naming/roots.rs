@@ -271,6 +271,7 @@ mod tests {
         Sample {
             kind: SampleKind::Cpu,
             value_ns: 0,
+            wait_ns: 0,
             wait_class: None,
             woken: None,
             ts_unix_ns: 0,

@@ -149,6 +149,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
             SampleKind::Cpu => sample.value_ns,
             _ => times(sample.value_ns, wait_factor),
         },
+        wait_ns: sample.wait_ns,
         wait_class: matches!(sample.kind, SampleKind::OffCpu(_)).then(|| class_of(sample.stack)),
         ts_unix_ns: span.unix_ns(sample.time_ns),
         cpu: sample.cpu,

@@ -36,6 +36,11 @@ fn wait(clock: &mut so_wait, state: u32, began: u64, woken: Option<u64>, until: 
 }
 
 fn settle(clock: &mut so_wait, now: u64, has_come_back: bool) -> (u64, u64) {
+    let passed = passed(clock, now, has_come_back);
+    (passed.off_cpu, passed.run_queue)
+}
+
+fn passed(clock: &mut so_wait, now: u64, has_come_back: bool) -> so_passed {
     let mut passed = so_passed::default();
     // SAFETY: both are valid for the call.
     unsafe {
@@ -47,7 +52,7 @@ fn settle(clock: &mut so_wait, now: u64, has_come_back: bool) -> (u64, u64) {
         )
     };
     clock.from_ns = now;
-    (passed.off_cpu, passed.run_queue)
+    passed
 }
 
 #[test]
@@ -108,6 +113,27 @@ fn a_wait_that_is_told_in_parts_is_told_once() {
         let part = settle(&mut clock, 11_000 * MS, true);
         (off, run) = (off + part.0, run + part.1);
         assert!(off.abs_diff(210) <= 1 && run.abs_diff(10) <= 1, "{off}, {run}");
+    }
+}
+
+#[test]
+fn a_wait_has_its_own_length_whatever_was_told_of_it_before() {
+    let mut clock = clock(&mut Random::seeded(7));
+    (clock.state, clock.began_ns, clock.from_ns) = (INTERRUPTIBLE, MS, MS);
+    let lengths = |passed: so_passed| (passed.asleep_ns, passed.queued_ns);
+    for second in 1..=10 {
+        let so_far = passed(&mut clock, second * 1000 * MS, false);
+        assert_eq!(lengths(so_far), ((second * 1000 - 1) * MS, 0));
+    }
+    clock.wake_ns = 10_500 * MS;
+    // Woken, and looked at before it has a CPU.
+    let runnable = passed(&mut clock, 10_600 * MS, false);
+    assert_eq!(lengths(runnable), (10_499 * MS, 100 * MS));
+    let back = passed(&mut clock, 11_000 * MS, true);
+    assert_eq!(lengths(back), (10_499 * MS, 500 * MS));
+    for state in [0, INTERRUPTIBLE] {
+        (clock.state, clock.began_ns, clock.from_ns) = (state, 12_000 * MS, 12_000 * MS);
+        assert_eq!(lengths(passed(&mut clock, 12_099 * MS, true)), (0, 99 * MS), "{state}");
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::frames::ProgramKey;
 use crate::hash::FastMap;
-use crate::kernel::records::{Asleep, Drained, WALK_NO_TABLE, kinds_of};
+use crate::kernel::records::{Asleep, Drained, WALK_NO_TABLE, parts_of};
 use crate::kernel::sample::{LEAF_FRAMES, MAX_USER_FRAMES, WalkStop};
 use crate::kernel::tables::{RED_ZONE_BYTES, StackCopy, Tables, leave_out_middle};
 use crate::runtime::PagedMemory;
@@ -109,9 +109,9 @@ fn tell(asleep: &Asleep, kernel: &[u64], user: &[u64], walk_end: u8, stack: Opti
     header.user_frames = user.len() as u16;
     header.walk_end = walk_end;
     header.stack_bytes = stack.map_or(0, |stack| stack.len() as u16);
-    for kind in kinds_of(&asleep.waited) {
+    for part in parts_of(&asleep.waited) {
         let words = kernel.iter().chain(user).copied();
-        drained.push_walked(kind, header, words, stack.map(|stack| (asleep.walk, stack)));
+        drained.push_walked(part, header, words, stack.map(|stack| (asleep.walk, stack)));
     }
 }
 

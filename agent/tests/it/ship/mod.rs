@@ -71,6 +71,7 @@ impl Agent {
             woken: None,
             kind: SampleKind::Cpu,
             value_ns: 0,
+            wait_ns: 0,
             wait_class: None,
             ts_unix_ns: salt + n,
             cpu: 0,

@@ -12,6 +12,7 @@ mod ruby;
 mod sleeping;
 mod v8;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -202,7 +203,7 @@ impl Found {
         if !is_whole || agrees == Some(false) || !is_named {
             let text = frames
                 .iter()
-                .map(|frame| format!("{}{}", if frame.inlined { "~" } else { "" }, name(frame)));
+                .map(|frame| format!("{}{}", if frame.inlined { "~" } else { "" }, shown(frame)));
             let text: Vec<String> = text.collect();
             let text = if text.len() > 30 {
                 let (leaf, root) = (text[..20].join(" < "), text[text.len() - 8..].join(" < "));
@@ -255,6 +256,17 @@ impl Found {
 
 fn name(frame: &Frame) -> &str {
     frame.function.as_deref().unwrap_or("?")
+}
+
+/// Its name, else where it lies.
+fn shown(frame: &Frame) -> Cow<'_, str> {
+    match (&frame.function, frame.offset) {
+        (None, Some(offset)) => {
+            let file = frame.module.rsplit('/').next().unwrap_or_default();
+            format!("{file}+{offset:#x}").into()
+        }
+        _ => name(frame).into(),
+    }
 }
 
 /// The launcher's `_start` has no name.

@@ -6,7 +6,7 @@ use crate::ingest::rows::frames::{Dictionary, Frame, Stack};
 use crate::ingest::rows::types::{SenderKind, TypeRow};
 use crate::ingest::wire::allocation::Room;
 use crate::label::SERIES_LABELS;
-use crate::store::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, Table, day, hour};
+use crate::store::{Amount, Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, Table, day, hour};
 use arrow::array::{
     ArrayRef, BooleanArray, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder,
     RecordBatch, StringArray, StringBuilder,
@@ -43,7 +43,7 @@ pub(crate) struct SampleRow<'a> {
     /// Which of the request's.
     pub(crate) origin: u32,
     pub(crate) cpu: Option<i32>,
-    pub(crate) value: i64,
+    pub(crate) amount: Amount,
 }
 
 /// Where samples come from: what all samples of a thread have in common.
@@ -114,11 +114,17 @@ impl<'a> RowBuilder<'a> {
             self.kind = self.new_kind(row.kind)?;
         }
         let day = self.days.last();
+        let mut of_amount = 0;
+        if day.amounts.last() != Some(&row.amount) {
+            day.amounts.push(row.amount);
+            // Gathered, where it grows by doubling, and in what waits for its commit.
+            of_amount = 4 * size_of::<Amount>();
+        }
         let (origin, of_origin) = day.origins.add(row.origin as usize, row.origin, ORIGIN_BYTES);
         let (at, of_stack) = day.stacks.add(stack.index(), *stack, STACK_BYTES);
         self.hours.last().push(FreshSample {
             ts_ns: row.ts_ns,
-            value: row.value,
+            amount: (day.amounts.len() - 1) as u32,
             origin,
             stack: at,
             cpu: row.cpu.unwrap_or(NO_CPU),
@@ -126,7 +132,7 @@ impl<'a> RowBuilder<'a> {
             in_kernel: stack.in_kernel,
         });
         // Like every vector's, entries count twice, since it grows by doubling.
-        room.take(2 * size_of::<FreshSample>() + of_origin + of_stack)?;
+        room.take(2 * size_of::<FreshSample>() + of_amount + of_origin + of_stack)?;
         Ok(())
     }
 
@@ -221,7 +227,9 @@ impl<'a> RowBuilder<'a> {
             finish.series(origins().map(|origin| (origin.series_id, origin)), &name)?;
             finish.processes(origins().map(|origin| (origin.process_id, &origin.process)), &name)?;
             finish.stacks(&gathered.stacks.entries, dictionary, &name)?;
-            let common = Arc::new(finish.common(&self.kinds, origins(), &gathered.stacks.entries)?);
+            let mut common = finish.common(&self.kinds, origins(), &gathered.stacks.entries)?;
+            common.add_amounts(&gathered.amounts);
+            let common = Arc::new(common);
             while let Some((hour_index, mut rows)) =
                 hours.next_if(|(hour, _)| hour.div_euclid(DAY_NS / HOUR_NS) <= index)
             {
@@ -274,6 +282,8 @@ impl<T: Default> Spans<T> {
 struct Day {
     origins: Marked<u32>,
     stacks: Marked<Stack>,
+    /// What they tell: mostly the same as the one before, but for waits.
+    amounts: Vec<Amount>,
 }
 
 /// Entries of a table, each once.

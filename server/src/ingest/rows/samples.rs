@@ -10,13 +10,14 @@ use crate::ingest::rows::resource::{ResourceContext, first_of};
 use crate::ingest::rows::senders::{Known, lock};
 use crate::ingest::rows::text::push_text;
 use crate::ingest::rows::types::{SenderKind, TypeRow};
-use crate::ingest::rows::values::{Spreading, Unit, each_occurrence, is_sum};
+use crate::ingest::rows::values::{MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
 use crate::ingest::rows::window::TimeWindow;
 use crate::ingest::wire::allocation::Room;
 use crate::ingest::wire::attribute::Value;
 use crate::ingest::wire::message::{Layout, Profile, Request, Sample};
 use crate::label::attribute;
 use crate::profile_type::NANOSECONDS;
+use crate::store::{Amount, NO_WAIT};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
@@ -42,7 +43,7 @@ pub(super) struct Samples<'a> {
     content: Vec<u8>,
     pub(super) origins: Vec<Origin<'a>>,
     /// By the attributes of a sample as they stand in the body, of one resource: threads are sampled again and again,
-    /// on few CPUs.
+    /// on few CPUs. Waits have a length each, and are looked at one by one.
     whence: HashMap<&'a [u8], Whence, foldhash::fast::RandomState>,
     /// By those but for its CPU, one by one.
     by_attributes: HashMap<Vec<i32>, u32, foldhash::fast::RandomState>,
@@ -55,6 +56,7 @@ pub(super) struct Samples<'a> {
 struct Whence {
     origin: u32,
     cpu: Option<i32>,
+    wait_ns: i64,
     /// The stack is cut.
     truncated: bool,
 }
@@ -103,10 +105,12 @@ impl<'a> Samples<'a> {
         self.dictionary
             .room()
             .take(size_of::<i32>() * sample.attributes.most())?;
-        let (mut cpu, mut of_thread) = (resource.labels.cpu, Vec::with_capacity(sample.attributes.most()));
+        let (mut cpu, mut wait_ns) = (resource.labels.cpu, NO_WAIT);
+        let mut of_thread = Vec::with_capacity(sample.attributes.most());
         for index in sample.attributes.iter() {
             match self.dictionary.attribute(index, ATTRIBUTE)? {
                 Attribute::Cpu(of_sample) => cpu = Some(of_sample),
+                Attribute::WaitLength(ns) => wait_ns = if (0..=MOST_VALUE).contains(&ns) { ns } else { NO_WAIT },
                 _ => of_thread.push(index),
             }
         }
@@ -114,6 +118,7 @@ impl<'a> Samples<'a> {
         let whence = Whence {
             origin,
             cpu: cpu.and_then(|cpu| i32::try_from(cpu).ok()),
+            wait_ns,
             truncated: self.origins[origin as usize].truncated,
         };
         if let Some(packed) = packed {
@@ -244,14 +249,19 @@ impl<'a> Samples<'a> {
             self.turn_to(SenderKind { spread, ..self.sender });
         }
         self.of_profile[usize::from(spread)] = true;
-        let Whence { origin, cpu, truncated } = self.whence(sample, resource)?;
+        let Whence {
+            origin,
+            cpu,
+            wait_ns,
+            truncated,
+        } = self.whence(sample, resource)?;
         let stack = self.dictionary.stack(sample.stack, truncated)?;
         let row = SampleRow {
             ts_ns: 0,
             kind: unit.kind,
             origin,
             cpu,
-            value: 0,
+            amount: Amount { value: 0, wait_ns },
         };
         self.without_time |= profile.time_unix_nano == 0 && sample.times.as_slice().is_empty();
         let (rejected, room) = (&mut self.rejected, self.dictionary.room());
@@ -262,7 +272,10 @@ impl<'a> Samples<'a> {
             self.window,
             &mut self.spreading,
             |occurrence| match occurrence {
-                Ok((ts_ns, value)) => rows.add(&SampleRow { ts_ns, value, ..row }, &stack, room),
+                Ok((ts_ns, value)) => {
+                    let amount = Amount { value, wait_ns };
+                    rows.add(&SampleRow { ts_ns, amount, ..row }, &stack, room)
+                }
                 Err(bad) => {
                     rejected.count(bad);
                     Ok(())

@@ -64,6 +64,8 @@ pub struct TimedSample {
     pub value_ns: i64,
     /// Its type, as an index of those of the answer.
     pub profile: u8,
+    /// How long the wait itself was; none where that is not said.
+    pub wait_ns: Option<i64>,
 }
 
 /// Samples in the order of time.
@@ -138,6 +140,7 @@ impl Accumulator for Earliest {
             "thread",
             "mode",
             "value",
+            "wait_ns",
         ];
         names.into_iter().map(codes).chain([TIMES]).collect()
     }
@@ -149,9 +152,9 @@ impl Accumulator for Earliest {
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let column = |index| rows.codes(index);
         let [node, cpu, tid, stack, series] = [column(0)?, column(1)?, column(2)?, column(3)?, column(4)?];
-        let [process, thread, mode, value] = [column(5)?, column(6)?, column(7)?, column(8)?];
+        let [process, thread, mode, value, wait] = [column(5)?, column(6)?, column(7)?, column(8)?, column(9)?];
         let (nodes, threads, modes) = (texts(node), texts(thread), texts(mode));
-        for (row, ts_ns) in rows.numbers(9)?.iter().enumerate() {
+        for (row, ts_ns) in rows.numbers(10)?.iter().enumerate() {
             // Of a long window nearly all samples are later than all that are kept.
             if self.moments.len() == self.limit && self.moments.peek().is_some_and(|latest| latest.ts_ns < *ts_ns) {
                 self.complete = false;
@@ -172,6 +175,7 @@ impl Accumulator for Earliest {
                 mode: modes[mode.codes.at(row) as usize].clone(),
                 value_ns: number(value).unwrap_or_default(),
                 profile: self.profile,
+                wait_ns: number(wait),
             });
         }
         Ok(())
@@ -491,6 +495,7 @@ mod tests {
             mode: "user".into(),
             value_ns: 50,
             profile: 0,
+            wait_ns: None,
         }
     }
 

@@ -33,8 +33,8 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 pub struct FreshSample {
     /// Nanoseconds since the Unix epoch.
     pub ts_ns: i64,
-    /// In the unit of its type.
-    pub value: i64,
+    /// Of [`Common::add_amounts`].
+    pub amount: u32,
     /// Of [`Common::add_origin`].
     pub origin: u32,
     /// Of [`Common::add_stacks`].
@@ -45,6 +45,24 @@ pub struct FreshSample {
     pub kind: u16,
     /// The leaf is a frame of the kernel.
     pub in_kernel: bool,
+}
+
+/// How much a sample tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Amount {
+    /// In the unit of its type: what it stands for.
+    pub value: i64,
+    /// How long the wait itself was by then, in nanoseconds; [`NO_WAIT`] of what is none, and where that is not said.
+    pub wait_ns: i64,
+}
+
+/// No wait is so long.
+pub const NO_WAIT: i64 = -1;
+
+impl Amount {
+    pub(crate) fn known_wait(self) -> Option<i64> {
+        (self.wait_ns != NO_WAIT).then_some(self.wait_ns)
+    }
 }
 
 /// No CPU has this number.
@@ -61,6 +79,7 @@ pub struct Common {
     kinds: Vec<Text>,
     pub(crate) origins: Vec<FreshOrigin>,
     pub(crate) stacks: Vec<i64>,
+    pub(crate) amounts: Vec<Amount>,
 }
 
 /// Where a text lies.
@@ -89,6 +108,12 @@ impl Common {
     pub fn add_stacks(&mut self, ids: impl ExactSizeIterator<Item = i64>) {
         self.stacks.reserve_exact(ids.len());
         self.stacks.extend(ids);
+    }
+
+    /// What samples tell of; their indices are one after another.
+    pub fn add_amounts(&mut self, amounts: &[Amount]) {
+        self.amounts.reserve_exact(amounts.len());
+        self.amounts.extend_from_slice(amounts);
     }
 
     /// The index of what all samples of a thread have in common.
@@ -147,6 +172,7 @@ impl Common {
             + self.kinds.capacity() * size_of::<Text>()
             + self.origins.capacity() * size_of::<FreshOrigin>()
             + self.stacks.capacity() * size_of::<i64>()
+            + self.amounts.capacity() * size_of::<Amount>()
     }
 }
 
@@ -202,6 +228,10 @@ impl FreshSamples {
         rows.map(|row| (row.ts_ns, self.common.stacks[row.stack as usize]))
     }
 
+    fn amount(&self, row: &FreshSample) -> Amount {
+        self.common.amounts[row.amount as usize]
+    }
+
     fn origin(&self, row: &FreshSample) -> &FreshOrigin {
         &self.common.origins[row.origin as usize]
     }
@@ -222,7 +252,10 @@ impl FreshSamples {
             "cpu" => Ok(Arc::new(rows().map(FreshSample::known_cpu).collect::<Int32Array>())),
             "mode" => texts(rows().map(FreshSample::mode)),
             "stack_id" => numbers(self.times_and_stacks().map(|(_, stack_id)| stack_id)),
-            "value" => numbers(rows().map(|row| row.value)),
+            "value" => numbers(rows().map(|row| self.amount(row).value)),
+            "wait_ns" => Ok(Arc::new(
+                rows().map(|row| self.amount(row).known_wait()).collect::<Int64Array>(),
+            )),
             "hour" => texts(rows().map(|_| self.hour.as_str())),
             _ => return None,
         })
@@ -359,17 +392,17 @@ impl FreshSamples {
         let cpus = batch.column_by_name("cpu").unwrap().as_primitive::<Int32Type>();
         let (mut common, mut kinds) = (Common::default(), HashMap::new());
         let rows = (0..batch.num_rows()).map(|row| {
-            let tids = numbers("tid");
             let number = |name| numbers(name).value(row);
+            let some_number = |name| numbers(name).is_valid(row).then(|| number(name));
             let kind = text("type", row);
             FreshSample {
                 ts_ns: number("ts_ns"),
-                value: number("value"),
+                amount: row as u32,
                 origin: common.add_origin(
                     ["node", "service", "thread"].map(|name| text(name, row)),
                     number("series_id"),
                     number("process_id"),
-                    tids.is_valid(row).then(|| tids.value(row)),
+                    some_number("tid"),
                 ),
                 stack: row as u32,
                 cpu: if cpus.is_valid(row) { cpus.value(row) } else { NO_CPU },
@@ -379,6 +412,14 @@ impl FreshSamples {
         });
         let rows = rows.collect();
         common.add_stacks(numbers("stack_id").values().iter().copied());
+        let waits = numbers("wait_ns").iter();
+        let amounts = numbers("value").values().iter().zip(waits);
+        let amounts = amounts.map(|(value, wait)| Amount {
+            value: *value,
+            wait_ns: wait.unwrap_or(NO_WAIT),
+        });
+        let amounts: Vec<_> = amounts.collect();
+        common.add_amounts(&amounts);
         Self::new(
             partition_of(batch).unwrap_or_default().to_owned(),
             rows,
@@ -410,6 +451,7 @@ mod tests {
             names(["user", "kernel", "kernel", "user"]),
             numbers([9, 9, 0, -9]),
             numbers([50, 50, 1, 0]),
+            Arc::new(Int64Array::from(vec![None, None, Some(7), Some(0)])),
             names(["1970-01-01T00"; 4]),
         ];
         let batch = RecordBatch::try_new(Table::Samples.schema(), columns).unwrap();

@@ -6,7 +6,7 @@
 
 use crate::column::coded::Values;
 use crate::column::runs::{begins, run_length};
-use crate::store::buffer::arriving::FreshSamples;
+use crate::store::buffer::arriving::{Amount, FreshSamples, NO_WAIT};
 use crate::store::buffer::interner::{Interner, SampleAttributes, Series, ThreadKey};
 use std::ops::Range;
 
@@ -118,7 +118,7 @@ impl Samples {
             let manner = SampleAttributes {
                 mode: modes[usize::from(row.in_kernel)],
                 cpu: row.known_cpu().map(i64::from),
-                value: row.value,
+                amount: common.amounts[row.amount as usize],
             };
             let place = i64::from(row.cpu) << 8 ^ i64::from(manner.mode);
             self.manners
@@ -388,7 +388,7 @@ impl<T: Copy + Eq> Places<T> {
 pub(crate) struct Translation {
     names: [Vec<u32>; 5],
     stacks: Vec<u32>,
-    /// The code of each combination of mode, CPU and value; none where there are too many.
+    /// The code of each combination of mode, CPU and value, of rows that are no waits; none where there are too many.
     manners: Vec<Option<u32>>,
 }
 
@@ -397,8 +397,8 @@ pub(crate) struct CodedColumns<'c> {
     pub(crate) ts_ns: &'c [i64],
     /// Type, service, node, thread, mode.
     pub(crate) names: [(&'c [u32], &'c Values); 5],
-    /// Series, process, thread, CPU, value, stack.
-    pub(crate) numbers: [(&'c [u32], &'c Values); 6],
+    /// Series, process, thread, CPU, value, length of the wait, stack.
+    pub(crate) numbers: [(&'c [u32], &'c Values); 7],
 }
 
 /// A number that no row may lack is not there.
@@ -416,7 +416,7 @@ impl Translation {
             let all = texts.iter().map(String::as_str).chain([""]);
             all.map(|text| book.names.code(text)).collect()
         });
-        let [.., cpus, values, stacks] = columns.numbers.map(|(_, values)| values);
+        let [.., cpus, values, _, stacks] = columns.numbers.map(|(_, values)| values);
         let combined = columns.names[4].1.distinct() * cpus.distinct() * values.distinct();
         Self {
             names,
@@ -445,7 +445,7 @@ impl Translation {
     ) -> Result<(), Lacking> {
         to.ts_ns.extend_from_slice(columns.ts_ns);
         self.origins(columns, book, to)?;
-        let [.., cpus, values, stacks] = columns.numbers;
+        let [.., cpus, values, waits, stacks] = columns.numbers;
         let modes = columns.names[4];
         for code in stacks.0 {
             let stack = self.stacks.get(*code as usize);
@@ -454,7 +454,11 @@ impl Translation {
         let (cpu_count, value_count) = (cpus.1.distinct(), values.1.distinct());
         for row in 0..columns.ts_ns.len() {
             let [mode, cpu, value] = [modes.0[row], cpus.0[row], values.0[row]].map(|code| code as usize);
-            let known = self.manners.get_mut((mode * cpu_count + cpu) * value_count + value);
+            let wait = waits.1.number(waits.0[row] as usize);
+            let known = match wait {
+                Some(_) => None,
+                None => self.manners.get_mut((mode * cpu_count + cpu) * value_count + value),
+            };
             if let Some(Some(code)) = known {
                 to.manners.push(*code);
                 continue;
@@ -462,7 +466,10 @@ impl Translation {
             let code = book.manners.code(SampleAttributes {
                 mode: self.names[4][mode],
                 cpu: cpus.1.number(cpu),
-                value: values.1.number(value).ok_or(Lacking("value"))?,
+                amount: Amount {
+                    value: values.1.number(value).ok_or(Lacking("value"))?,
+                    wait_ns: wait.unwrap_or(NO_WAIT),
+                },
             });
             if let Some(known) = known {
                 *known = Some(code);

@@ -4,6 +4,7 @@
 //! what it stands for.
 
 use crate::hash::MixState;
+use crate::store::buffer::arriving::Amount;
 use crate::store::buffer::id_map::IdMap;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -133,12 +134,12 @@ pub(crate) struct ThreadKey {
     pub(crate) tid: Option<i64>,
 }
 
-/// What else a sample says beside its time and stack: few are distinct.
+/// What else a sample says beside its time and stack: few are distinct, but for waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SampleAttributes {
     pub(crate) mode: u32,
     pub(crate) cpu: Option<i64>,
-    pub(crate) value: i64,
+    pub(crate) amount: Amount,
 }
 
 /// What the codes of rows stand for.
@@ -161,9 +162,11 @@ impl Interner {
         (self.names.text(series.kind), self.names.text(series.service), series.id)
     }
 
-    /// Entries without names, of which there are few.
+    /// Entries without names, of which there are few, as many stacks as take their memory.
     pub(crate) fn len(&self) -> usize {
-        self.series.len() + self.origins.len() + self.stacks.len() + self.manners.len()
+        // Twice the value, and the table's slack.
+        const OF_MANNER: usize = 3;
+        self.series.len() + self.origins.len() + self.stacks.len() + OF_MANNER * self.manners.len()
     }
 
     /// Leaves names only, and returns what the other codes stood for.

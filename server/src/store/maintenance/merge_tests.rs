@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::buffer::arriving::Amount;
 use crate::store::buffer::coded_rows::Scratch;
 use crate::store::buffer::interner::{SampleAttributes, Series, ThreadKey};
 use crate::store::format::provenance::Provenance;
@@ -16,13 +17,13 @@ fn row(rows: &Samples, at: usize, book: &Interner) -> Row {
     let name = |code| book.names.text(code);
     let of_series = format!("{} {} {:04}", name(series.kind), name(series.service), series.id + 1000);
     let rest = format!(
-        "{} {} {} {} {:?} {} {}",
+        "{} {} {} {} {:?} {:?} {}",
         name(origin.node),
         name(origin.thread),
         origin.process_id,
         name(manner.mode),
         manner.cpu,
-        manner.value,
+        manner.amount,
         book.stacks[rows.stacks[at]]
     );
     (of_series, origin.tid, rows.ts_ns[at], rest)
@@ -49,7 +50,10 @@ fn rows(file: i64, count: i64) -> (Samples, Interner) {
         rows.manners.push(book.manners.code(SampleAttributes {
             mode: book.names.code(["user", "kernel"][(at % 2) as usize]),
             cpu: (at % 5 > 0).then_some(at % 8),
-            value: 10 + at % 3,
+            amount: Amount {
+                value: 10 + at % 3,
+                wait_ns: at % 90 - 1,
+            },
         }));
         rows.stacks.push(book.stacks.code((at * at + file) % 1000 - 500));
     }

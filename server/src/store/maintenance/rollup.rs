@@ -99,7 +99,7 @@ impl Rollups {
         }
         for manner in self.way_of.len()..book.manners.len() {
             let manner = book.manners[manner as u32];
-            self.way_of.push(self.ways.code((manner.mode, manner.value)));
+            self.way_of.push(self.ways.code((manner.mode, manner.amount.value)));
         }
         if self.ways.len() <= MOST_COUNTED_WAYS {
             self.count_stacks(rows, range.clone(), book);
@@ -401,6 +401,7 @@ pub(crate) const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::buffer::arriving::{Amount, NO_WAIT};
     use crate::store::buffer::interner::SampleAttributes;
     use crate::store::buffer::interner::Series;
     use crate::store::buffer::interner::ThreadKey;
@@ -435,7 +436,10 @@ mod tests {
                 rows.manners.push(book.manners.code(SampleAttributes {
                     mode: book.names.code("user"),
                     cpu: None,
-                    value: 1,
+                    amount: Amount {
+                        value: 1,
+                        wait_ns: NO_WAIT,
+                    },
                 }));
             }
             rollups.add(&rows, begin..rows.len(), &book).unwrap();
@@ -502,7 +506,11 @@ mod tests {
                 rows.manners.push(book.manners.code(SampleAttributes {
                     mode: names[2],
                     cpu: None,
-                    value,
+                    // Roll-ups don't tell them apart.
+                    amount: Amount {
+                        value,
+                        wait_ns: row % 5 - 1,
+                    },
                 }));
                 let parts = [(MINUTE_NS, stack_id), (HOUR_NS, stack_id), (TEN_SECONDS_NS, 0)];
                 for (counts, (part_ns, stack_id)) in expected.iter_mut().zip(parts) {

@@ -113,6 +113,15 @@ impl Table {
         }
     }
 
+    /// Columns that have come since the first version, of tables that are read without Delta: files of older servers
+    /// lack them.
+    pub fn newer_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Samples => &["wait_ns"],
+            _ => &[],
+        }
+    }
+
     /// Whether each of its rows is of one stack: of `samples` and those of its roll-ups that tell stacks apart.
     pub fn has_stacks(self) -> bool {
         matches!(self, Self::Samples | Self::SamplesMinute | Self::SamplesHour)
@@ -168,6 +177,8 @@ fn columns(table: Table) -> Schema {
             must("mode", name()),
             must("stack_id", Int64),
             must("value", Int64),
+            // Null where the sender does not say, and in rows of servers that did not have it.
+            may("wait_ns", Int64),
             must("hour", name()),
         ],
         Table::SamplesMinute | Table::SamplesHour | Table::SamplesTenSeconds => {

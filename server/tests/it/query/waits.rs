@@ -3,6 +3,7 @@
 use super::foreign::MINUTE;
 use super::*;
 use crate::wire::{Plain, plain_with};
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 
 const MS: i64 = 1_000_000;
 
@@ -30,6 +31,11 @@ const TOLD: [Told; 10] = [
     ("run_queue", "shop", "main", "", "woken", 99, 5_250),
 ];
 
+/// How long the wait itself was, where its sender says so.
+fn length(told: &Told) -> Option<i64> {
+    (told.0 != "cpu" && told.3 != "timer").then_some(told.5 * MS - 1)
+}
+
 async fn filled_with_waits(from: i64) -> Server {
     let server = Server::start().await;
     let types = ["cpu", "off_cpu", "run_queue"];
@@ -48,9 +54,12 @@ async fn filled_with_waits(from: i64) -> Server {
             .collect(),
     });
     let attributes = |profile: usize, sample: usize| {
-        let (_, _, _, class, state, ..) = *of(types[profile]).nth(sample).unwrap();
-        let each = [("wait.class", class), ("wait.state", state)];
-        each.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+        let told = of(types[profile]).nth(sample).unwrap();
+        let texts = [("wait.class", told.3), ("wait.state", told.4)];
+        let texts = texts.into_iter().filter(|(_, value)| !value.is_empty());
+        let texts = texts.map(|(key, value)| (key, Any::StringValue(value.to_owned())));
+        let length = length(told).map(|ns| ("wait.length", Any::IntValue(ns)));
+        texts.chain(length).collect()
     };
     server.ingest_bytes(plain_with(&profiles, attributes), TOLD.len()).await;
     server
@@ -194,7 +203,10 @@ async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     let window = [("from", &*begin), ("until", &*end), ("query", "{thread=\"main\"}")];
     let bare = server.json("timeline", &window).await;
     assert!(
-        bare.get("types").is_none() && bare["samples"].get("wait_class").is_none(),
+        bare.get("types").is_none()
+            && ["wait_class", "wait_ns"]
+                .iter()
+                .all(|column| bare["samples"].get(column).is_none()),
         "{bare}"
     );
     assert_eq!(bare["samples"]["value_ns"], json!([50 * MS, 50 * MS]));
@@ -210,6 +222,17 @@ async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     assert_eq!(samples["value_ns"], column(&|told| json!(told.5 * MS)));
     assert_eq!(samples["wait_class"], column(&|told| json!(told.3)));
     assert_eq!(samples["wait_state"], column(&|told| json!(told.4)));
+    // While they wait for their commit, and in a file.
+    assert_eq!(samples["wait_ns"], column(&|told| json!(length(told))));
+    server.store.flush().await.unwrap();
+    let asked = [&window[..], &[("waits", "true")]].concat();
+    assert_eq!(server.json("timeline", &asked).await["samples"], *samples);
+    let sql = "SELECT wait_ns FROM samples WHERE type <> 'cpu' AND thread = 'main' ORDER BY ts_ns";
+    let lengths = truth.iter().filter(|told| told.0 != "cpu");
+    let lengths: Vec<Value> = lengths.map(|told| json!([length(told)])).collect();
+    let (_, answer) = server.sql(sql).await;
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer["rows"], json!(lengths));
     let types = ["cpu", "off_cpu", "run_queue"];
     let place = |told: &Told| json!(types.iter().position(|kind| *kind == told.0));
     assert_eq!(samples["sample_type"], column(&place));

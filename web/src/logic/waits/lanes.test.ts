@@ -78,6 +78,45 @@ describe("waits of a timeline", () => {
     expect(apart({ ...answer, samples }).waits[2]).toMatchObject({ start: 3e8, end: 5e8, isCut: false });
   });
 
+  it("have the length that is told, and the wait for a CPU behind them", () => {
+    const samples = { ...answer.samples };
+    // One thread slept, and then waited for a CPU; another one stands for others; the last one began before the window.
+    samples.tid = [7, 7, 7, 9, 8];
+    samples.offset_ns = [1e8, 3e8, 3e8, 5e8, 6e8];
+    samples.sample_type = [0, 1, 2, 1, 1];
+    samples.wait_ns = [null, 4e7, 9.91e7, 1.2e5, 7e8];
+    const { waits } = apart({ ...answer, samples });
+    const near = (ns: number) => Math.round(ns / 1e3) * 1e3;
+    expect(waits.map(({ start, end, length }) => [start, end, length].map(near))).toEqual([
+      [1.609e8, 2.009e8, 4e7],
+      [2.009e8, 3e8, 9.91e7],
+      [4.9988e8, 5e8, 1.2e5],
+      [0, 6e8, 7e8],
+    ]);
+    expect(waits.some(({ isCut }) => isCut)).toBe(false);
+    // The server may name the wait for a CPU first: bars are drawn in the order of their ends.
+    const turned = { ...samples, sample_type: [0, 2, 1, 1, 1], wait_ns: [null, 9.91e7, 4e7, 1.2e5, 7e8] };
+    const ends = apart({ ...answer, samples: turned }).waits.map(({ part, end }) => [part, near(end)]);
+    expect(ends.slice(0, 2)).toEqual([
+      ["", 2.009e8],
+      ["run_queue", 3e8],
+    ]);
+    // A sleep that is told twice while it lasts.
+    const twice = { ...samples, tid: [7, 7, 8, 7, 9], sample_type: [0, 1, 2, 1, 1], wait_ns: [null, 2e9, 1, 2.2e9, 1] };
+    const parts = apart({ ...answer, samples: twice }).waits.filter(({ tid }) => tid === "7");
+    expect(parts.map(({ start, end, length }) => [start, end, near(length)])).toEqual([
+      [1e8, 3e8, 2e9],
+      [3e8, 5e8, 2.2e9],
+    ]);
+    expect(waitWords(waits[0] as never)).toBe("in read(), waited for a lock 40.0\u202fms");
+    expect(waitWords(waits[1] as never)).toBe("in main(), waited for the CPU 99.1\u202fms");
+    expect(waitWords(waits[3] as never)).toBe("in [app], waited for a time 700\u202fms");
+    expect(waitSentence(waits[1] as never, answer.from, 1e10)).not.toContain("stands for");
+    expect(waitSentence(waits[2] as never, answer.from, 1e10)).toContain(
+      "0.120\u202fms, a kernel thread without work, stands for 5.00\u202fs, until",
+    );
+  });
+
   it("are told in words", () => {
     const [lock, queue] = apart(answer).waits;
     if (lock === undefined || queue === undefined) throw new Error("none");

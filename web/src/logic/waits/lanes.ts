@@ -1,7 +1,8 @@
 /**
  * Waits beside the samples of a timeline. In: an answer with both. Out: the samples alone, and waits by thread: each
- * ends at its time stamp and is as long as its value, but for what the thread is known to have done meanwhile. A wait's
- * value is counted in periods, so that it is about its length where it is long; a short one stands for others, too.
+ * ends at its time stamp, a sleep where the wait for a CPU behind it began, and has the length that its sender says.
+ * Where none is said it is as long as its value, but for what the thread is known to have done meanwhile: a value is
+ * counted in periods, so that it is about the length of a long wait; a short one stands for others, too.
  */
 import type { TimelineAnswer, TimelineSamples } from "../../api/types.ts";
 import { momentText, type Range } from "../flame/timeline.ts";
@@ -10,12 +11,16 @@ import { isWait } from "../text/unit.ts";
 import { partKey, partOf, stateWords } from "./parts.ts";
 
 export interface Wait {
-  /** Nanoseconds from the answer's start. */
+  /** Nanoseconds from the answer's start; not before something was last told of its thread. */
   start: number;
   end: number;
   /** Nanoseconds that it stands for. */
   value: number;
-  /** Its begin is when the thread was last seen to run, or to end another wait: it may have begun later. */
+  /** Nanoseconds of its own, also before the answer's start. */
+  length: number;
+  /** The sender said how long it was. */
+  isLengthKnown: boolean;
+  /** Its length is not known, and its begin is when the thread was last seen: it may have begun later. */
   isCut: boolean;
   /** As `partOf` takes it. */
   part: string;
@@ -98,28 +103,45 @@ function lastSeen(): (thread: string, at: number) => number {
   };
 }
 
+/** Of a thread at a moment how long it had waited for a CPU by then, where that is said. */
+function queuedBy({ samples, types }: TimelineAnswer): (i: number) => number {
+  const { node, tid, offset_ns: ends, sample_type: kinds, wait_ns: lengths } = samples;
+  const key = (i: number) => `${node[i]} ${tid[i]} ${ends[i]}`;
+  const known = new Map<string, number>();
+  lengths?.forEach((length, i) => {
+    if (length !== null && types?.[kinds?.[i] ?? 0] === "run_queue") known.set(key(i), length);
+  });
+  return (i) => known.get(key(i)) ?? 0;
+}
+
 /** Samples that are no waits, as an answer of their own, and the waits. */
 export function apart(answer: TimelineAnswer): { own: TimelineAnswer; waits: Wait[] } {
   const { samples, types } = answer;
-  const { sample_type: kinds, wait_class: classes, wait_state: states } = samples;
+  const { sample_type: kinds, wait_class: classes, wait_state: states, wait_ns: lengths } = samples;
   if (types === undefined || kinds === undefined) return { own: answer, waits: [] };
   const place = placesOf(answer);
   const seen = lastSeen();
+  const queued = queuedBy(answer);
   const own: number[] = [];
   const waits: Wait[] = [];
-  samples.offset_ns.forEach((end, i) => {
+  samples.offset_ns.forEach((told, i) => {
     const type = types[kinds[i] ?? 0] ?? "";
-    const last = seen(`${samples.node[i]} ${samples.tid[i]}`, end);
+    const last = seen(`${samples.node[i]} ${samples.tid[i]}`, told);
     const value = samples.value_ns[i] ?? 0;
     if (!isWait(type)) {
       own.push(i);
       return;
     }
+    const known = lengths?.[i] ?? null;
+    const end = known === null || type === "run_queue" ? told : Math.max(0, last, told - queued(i));
+    const begin = known === null ? Math.max(told - value, last, 0) : end - known;
     waits.push({
-      start: Math.max(0, end - value, last),
+      start: Math.max(0, begin, last),
       end,
       value,
-      isCut: value > SLACK * (end - last),
+      length: end - begin,
+      isLengthKnown: known !== null,
+      isCut: known === null && value > SLACK * (told - last),
       part: partKey({ type, class: classes?.[i] ?? "" }),
       state: states?.[i] ?? "",
       place: place(samples.stack[i] ?? 0),
@@ -130,6 +152,8 @@ export function apart(answer: TimelineAnswer): { own: TimelineAnswer; waits: Wai
       cpu: String(samples.cpu[i] ?? ""),
     });
   });
+  // A sleep ends before the wait for a CPU that is told with it.
+  waits.sort((a, b) => a.end - b.end || a.start - b.start);
   return { own: { ...answer, samples: only(samples, own) }, waits };
 }
 
@@ -153,7 +177,7 @@ export interface WaitPlace {
   at: number;
 }
 
-/** The wait of a lane at a moment, the last that began before it; null where none lasts until then. */
+/** The wait of a lane at a moment, of several the last; null where none lasts until then. */
 export function waitAt({ waits }: WaitLane, moment: number, reach: number): number | null {
   let best: number | null = null;
   waits.forEach(({ start, end }, i) => {
@@ -199,17 +223,20 @@ export function stepFrom(lanes: readonly WaitLane[], chosen: WaitPlace | null, k
   return { lane, at: lane === chosen.lane ? chosen.at : nearestWait(lanes[lane] as WaitLane, wait.end) };
 }
 
-/** `in read(), waited for a lock ≈ 180 ms`, or `at most 180 ms`. */
-export function waitWords({ part, place, start, end, isCut }: Wait): string {
+/** `in read(), waited for a lock 180 ms`; `≈ 180 ms`, or `at most 180 ms`, where its length is not known. */
+export function waitWords({ part, place, length: ns, isLengthKnown, isCut }: Wait): string {
   const what = part === "run_queue" ? "for the CPU" : partOf(part).waitedFor;
-  const length = `${isCut ? "at most" : "≈"} ${duration((end - start) / 1e9)}`;
+  const about = isLengthKnown ? "" : isCut ? "at most " : "≈ ";
+  const length = `${about}${duration(ns / 1e9)}`;
   return `${place === "" ? "" : `in ${place}, `}waited${what === "" ? "" : ` ${what}`} ${length}`;
 }
 
 /** The same with whose it was, how it began and when it ended. */
 export function waitSentence(wait: Wait, fromMs: number, spanNs: number): string {
-  const { thread, tid, state, cpu, value, isCut } = wait;
-  const began = `${state === "" ? "" : `, ${stateWords(state)}`}${isCut ? `, stands for ${duration(value / 1e9)}` : ""}`;
+  const { thread, tid, state, cpu, value, length, isCut } = wait;
+  const isForOthers = isCut || value > SLACK * length;
+  const weight = isForOthers ? `, stands for ${duration(value / 1e9)}` : "";
+  const began = `${state === "" ? "" : `, ${stateWords(state)}`}${weight}`;
   const until = momentText(fromMs, wait.end, Math.min(spanNs, 1e9));
   return `${thread} (${tid}) ${waitWords(wait)}${began}, until ${until}${cpu === "" ? "" : ` on CPU ${cpu}`}`;
 }

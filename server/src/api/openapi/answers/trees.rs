@@ -164,6 +164,13 @@ fn samples() -> Value {
                 "wait_state?",
                 texts("With `waits`: how the wait began; empty where that is not said."),
             ),
+            (
+                "wait_ns?",
+                about(
+                    whole(),
+                    "With `waits`: how long the wait itself was by then, in nanoseconds; null where that is not said.",
+                ),
+            ),
         ],
     )
 }

@@ -145,18 +145,22 @@ impl RowGroupTask {
             let (failed, rows) = (read_error(*table, file), footer.row_group(*group));
             let mut places = Vec::with_capacity(columns.len());
             for column in columns {
-                let index = index_of(rows, column.name).map_err(|damage| failed(damage.what))?;
-                let (start, length) = rows.column(index).byte_range();
-                places.push((index, start..start.saturating_add(length)));
+                let index = index_of(*table, rows, column.name).map_err(|damage| failed(damage.what))?;
+                places.push(index.map(|index| {
+                    let (start, length) = rows.column(index).byte_range();
+                    (index, start..start.saturating_add(length))
+                }));
             }
-            let ranges: Vec<_> = places.iter().map(|(_, range)| range.clone()).collect();
-            let bytes = fetch(reader, *table, file, &ranges)?;
-            let chunk = |((index, range), bytes): ((usize, Range<u64>), Bytes)| Chunk {
-                index,
-                start: range.start,
-                bytes,
-            };
-            chunks = places.into_iter().zip(bytes).map(chunk).collect();
+            let ranges: Vec<_> = places.iter().flatten().map(|(_, range)| range.clone()).collect();
+            let mut bytes = fetch(reader, *table, file, &ranges)?.into_iter();
+            for place in places {
+                let chunk = place.map(|(index, range)| {
+                    let bytes = bytes.next().ok_or_else(|| failed("a column was not read".to_owned()))?;
+                    let start = range.start;
+                    Ok::<_, ReadError>(Chunk { index, start, bytes })
+                });
+                chunks.push(chunk.transpose()?);
+            }
         }
         Ok(Fetched { chunks, unit: self })
     }
@@ -181,18 +185,22 @@ pub(crate) fn fetch(
         .map_err(|error| failed(error.cause().to_string()))
 }
 
-pub(crate) fn index_of(rows: &RowGroupMetaData, name: &str) -> Result<usize, MalformedFile> {
-    rows.columns()
-        .iter()
-        .position(|chunk| chunk.column_path().string() == name)
-        .ok_or_else(|| MalformedFile::new(format!("there is no column `{name}`")))
+/// The place of a column; none where a server wrote the file that did not have it yet: then it is null in all rows.
+pub(crate) fn index_of(table: Table, rows: &RowGroupMetaData, name: &str) -> Result<Option<usize>, MalformedFile> {
+    let columns = rows.columns();
+    let found = columns.iter().position(|chunk| chunk.column_path().string() == name);
+    if found.is_none() && !table.newer_columns().contains(&name) {
+        return Err(MalformedFile::new(format!("there is no column `{name}`")));
+    }
+    Ok(found)
 }
 
 /// A unit with the bytes of its columns.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) unit: RowGroupTask,
-    chunks: Vec<Chunk>,
+    /// One for each column; none of one that the file lacks.
+    chunks: Vec<Option<Chunk>>,
 }
 
 impl Fetched {
@@ -210,7 +218,10 @@ impl Fetched {
                 self.chunks
                     .iter()
                     .zip(columns)
-                    .map(|(chunk, wanted)| read(chunk, footer, *group, rows, wanted.form, unzip))
+                    .map(|(chunk, wanted)| match chunk {
+                        Some(chunk) => read(chunk, footer, *group, rows, wanted.form, unzip),
+                        None => Ok(Column::Codes(CodedColumn::absent(rows.num_rows() as usize))),
+                    })
                     .collect::<Result<_, MalformedFile>>()
                     .map_err(|damage| failed(damage.what))
             }

@@ -44,6 +44,9 @@ fn rows(count: i64) -> RecordBatch {
                 .map(|row| Some(if row < count / 2 { 50 } else { 100 }))
                 .collect(),
             "series_id" => (0..count).map(|row| Some(-(row / 1000) * 7_777_777_777_777)).collect(),
+            "wait_ns" => (0..count)
+                .map(|_| Some(next(900) * 1_000).filter(|n| *n < 600_000))
+                .collect(),
             "tid" | "cpu" => (0..count).map(|_| Some(next(9)).filter(|n| *n < 7)).collect(),
             _ => (0..count)
                 .map(|_| Some((next(3_000) - 1_500) * 1_234_567_890_123))
@@ -105,6 +108,7 @@ fn every_column() -> Vec<Projection> {
             "mode",
             "stack_id",
             "value",
+            "wait_ns",
         ];
         names.into_iter().find(|known| *known == name).unwrap()
     };
@@ -206,6 +210,35 @@ async fn what_the_store_writes_reads_as_arrow_reads_it() {
     }
 }
 
+#[tokio::test]
+async fn a_column_that_a_file_lacks_is_absent_in_all_its_rows_where_it_may_be() {
+    let encoded = encode(&rows(20_000), WriteProfile::Compact).unwrap().unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(encoded.bytes.clone()).unwrap();
+    let batch = reader.with_batch_size(20_000).build().unwrap().next().unwrap().unwrap();
+    for (lacking, may_lack) in [("wait_ns", true), ("value", false)] {
+        let index = batch.schema().index_of(lacking).unwrap();
+        let mut older = batch.clone();
+        older.remove_column(index);
+        let mut writer = ArrowWriter::try_new(Vec::new(), older.schema(), None).unwrap();
+        writer.write(&older).unwrap();
+        let bytes = Bytes::from(writer.into_inner().unwrap());
+        let file = DataFile {
+            size_bytes: bytes.len() as u64,
+            ..encoded.file.clone()
+        };
+        let whole = read_all(&stored(bytes.clone(), &file), &file).await;
+        if !may_lack {
+            let message = "there is no column `value`";
+            assert!(whole.unwrap_err().what.contains(message));
+            assert!(in_pieces(&bytes).unwrap_err().what.contains(message));
+            continue;
+        }
+        let mut expected = by_arrow(&bytes);
+        expected.insert(index, vec![String::new(); 20_000]);
+        assert!(whole.unwrap() == expected && in_pieces(&bytes).unwrap() == expected);
+    }
+}
+
 /// Samples of five threads, each with frequent and rare stacks of its own.
 fn rows_of_threads(count: i64) -> RecordBatch {
     let (rows, schema) = (rows(count), Table::Samples.schema());
@@ -254,7 +287,7 @@ async fn codes_that_stand_for_nothing_are_not_counted() {
         .await;
     let footer = footer.unwrap();
     let rows = footer.row_group(0);
-    let index = index_of(rows, "stack_id").unwrap();
+    let index = index_of(Table::Samples, rows, "stack_id").unwrap().unwrap();
     let (start, length) = rows.column(index).byte_range();
     let bytes = encoded.bytes.slice(start as usize..(start + length) as usize);
     let codes = coded(&Chunk { index, start, bytes }, rows, &mut Unzip::new().unwrap())

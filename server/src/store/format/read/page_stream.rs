@@ -1,4 +1,4 @@
-//! A file read from its begin to its end, some thousand rows at a time: what a merge of many files needs.
+//! A file of `samples` read from its begin to its end, some thousand rows at a time: what a merge of many files needs.
 //!
 //! In: a file, names of columns. Out: for one piece of rows after another each column as codes or numbers, and the
 //! dictionaries of the row group that they are of. Many are open at a time: each holds a page of every column and the
@@ -11,6 +11,7 @@ use crate::store::format::read::groups::index_of;
 use crate::store::format::read::object::Pieces;
 use crate::store::format::read::unzip::{Plain, Unzip, as_they_lie};
 use crate::store::root::reader::RangeReader;
+use crate::store::table::schema::Table;
 use parquet::column::page::PageReader;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
@@ -32,26 +33,39 @@ struct Pages {
     numbers: Vec<i64>,
 }
 
+impl Pages {
+    /// Has so many rows without a value: without a dictionary any code stands for that.
+    fn be_absent(&mut self, rows: usize) {
+        self.codes.resize(rows, 0);
+    }
+}
+
 /// One column of a row group, of which a few pages are in memory.
 struct OneColumn {
-    index: usize,
     form: Form,
+    /// None of a column that the file lacks.
+    source: Option<Source>,
+    pages: Pages,
+}
+
+/// Where a column is read from.
+struct Source {
+    index: usize,
     meta: ColumnChunkMetaData,
     reader: SerializedPageReader<Pieces>,
-    pages: Pages,
 }
 
 impl OneColumn {
     fn open(file: &Pieces, footer: &ParquetMetaData, group: usize, wanted: Projection) -> Result<Self, MalformedFile> {
         let rows = footer.row_group(group);
-        let index = index_of(rows, wanted.name)?;
-        let meta = rows.column(index).clone();
-        let count = rows.num_rows() as usize;
+        let source = |index: usize| {
+            let meta = rows.column(index).clone();
+            let reader = as_they_lie(file.clone(), &meta, rows.num_rows() as usize)?;
+            Ok::<_, MalformedFile>(Source { index, meta, reader })
+        };
         Ok(OneColumn {
-            index,
             form: wanted.form,
-            reader: as_they_lie(file.clone(), &meta, count)?,
-            meta,
+            source: index_of(Table::Samples, rows, wanted.name)?.map(source).transpose()?,
             pages: Pages::default(),
         })
     }
@@ -59,15 +73,19 @@ impl OneColumn {
     /// Reads on until there are so many rows. False: a page is written in another way.
     fn fill(&mut self, rows: usize, left: usize, unzip: &mut Unzip) -> Result<bool, MalformedFile> {
         while self.rows() < rows {
-            let Some(page) = self.reader.get_next_page()? else {
+            let (have, Some(source)) = (self.rows(), &mut self.source) else {
+                self.pages.be_absent(rows);
+                break;
+            };
+            let Some(page) = source.reader.get_next_page()? else {
                 return Err(MalformedFile::new(
                     "a column has fewer values than its row group has rows",
                 ));
             };
-            let Some(page) = unzip.open(&page, self.meta.compression())? else {
+            let Some(page) = unzip.open(&page, source.meta.compression())? else {
                 return Ok(false);
             };
-            let (left, meta) = (left - self.rows(), &self.meta);
+            let (left, meta) = (left - have, &source.meta);
             let Pages {
                 dictionary,
                 codes,
@@ -183,9 +201,13 @@ impl FileStream {
         let rows = self.footer.row_group(group);
         let gone = rows.num_rows() as usize - self.left;
         for column in &mut self.columns {
-            let (start, length) = rows.column(column.index).byte_range();
+            let Some(Source { index, .. }) = column.source else {
+                column.pages.be_absent(self.left);
+                continue;
+            };
+            let (start, length) = rows.column(index).byte_range();
             let chunk = Chunk {
-                index: column.index,
+                index,
                 start,
                 bytes: self.file.get_bytes(start, length as usize)?,
             };

@@ -185,8 +185,10 @@ fn write_samples(
     group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &homes)?;
     group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
     group.stacks(rows.stacks[range].iter().copied(), &homes, book)?;
-    let values = kept.iter().map(|code| Some(manner(code).value));
-    group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())
+    let values = kept.iter().map(|code| Some(manner(code).amount.value));
+    group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())?;
+    let waits = kept.iter().map(|code| manner(code).amount.known_wait());
+    group.numbers_of("wait_ns", &manners, waits, size_of::<i64>(), &Runs::new())
 }
 
 #[cfg(test)]

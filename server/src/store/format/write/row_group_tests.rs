@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::buffer::arriving::{Amount, NO_WAIT};
 use crate::store::buffer::interner::{SampleAttributes, Series, ThreadKey};
 use crate::store::format::write::bits::hybrid;
 use crate::store::format::write::code_order;
@@ -23,8 +24,8 @@ impl Numbers {
     }
 }
 
-/// Rows of which `stacks` stacks are distinct; of tids and CPUs one in `absent` is absent, none where that is 0, all
-/// where it is 1.
+/// Rows of which `stacks` stacks are distinct; of tids, CPUs and lengths one in `absent` is absent, none where that is
+/// 0, all where it is 1.
 fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Interner) {
     let (mut rows, mut book, mut random) = (Samples::default(), Interner::default(), Numbers(count as u64));
     for _ in 0..count {
@@ -46,7 +47,14 @@ fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Interner) {
         rows.manners.push(book.manners.code(SampleAttributes {
             mode: book.names.code(["user", "kernel"][random.below(2) as usize]),
             cpu: (!is_absent(&mut random)).then(|| random.below(64) as i64),
-            value: 50_000_000,
+            amount: Amount {
+                value: 50_000_000,
+                wait_ns: if is_absent(&mut random) {
+                    NO_WAIT
+                } else {
+                    random.below(900) as i64 * 1_000
+                },
+            },
         }));
         rows.stacks.push(book.stacks.code(random.below(stacks) as i64 - 5));
     }
@@ -77,7 +85,7 @@ fn in_order(rows: &Samples, book: &Interner) -> Vec<u32> {
 }
 
 /// Rows as text, so that all columns are compared.
-type Row = (i64, [String; 5], [Option<i64>; 5]);
+type Row = (i64, [String; 5], [Option<i64>; 6]);
 
 fn expected(rows: &Samples, book: &Interner) -> Vec<Row> {
     let row = |row: &u32| {
@@ -94,6 +102,7 @@ fn expected(rows: &Samples, book: &Interner) -> Vec<Row> {
                 origin.tid,
                 manner.cpu,
                 Some(book.stacks[rows.stacks[at]]),
+                manner.amount.known_wait(),
             ],
         )
     };
@@ -110,14 +119,14 @@ fn read(bytes: &Bytes) -> Vec<Row> {
             column.unwrap().as_string::<i32>().clone()
         });
         let numbers = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Long>().clone();
-        let ids = ["series_id", "process_id", "tid", "stack_id"].map(numbers);
+        let ids = ["series_id", "process_id", "tid", "stack_id", "wait_ns"].map(numbers);
         let cpus = batch.column_by_name("cpu").unwrap().as_primitive::<Int32Type>().clone();
         assert!(numbers("value").values().iter().all(|value| *value == 50_000_000));
         for (row, time) in numbers("ts_ns").values().iter().enumerate() {
             let id = |column: usize| ids[column].is_valid(row).then(|| ids[column].value(row));
             let cpu = cpus.is_valid(row).then(|| i64::from(cpus.value(row)));
             let texts = texts.each_ref().map(|texts| texts.value(row).to_owned());
-            rows.push((*time, texts, [id(0), id(1), id(2), cpu, id(3)]));
+            rows.push((*time, texts, [id(0), id(1), id(2), cpu, id(3), id(4)]));
         }
     }
     rows
@@ -285,7 +294,10 @@ fn of_two_cpus_of_a_thread_a_row_takes_little_more_than_a_bit() {
         rows.manners.push(book.manners.code(SampleAttributes {
             mode,
             cpu: Some(thread + random.below(2) as i64),
-            value: 50_000_000,
+            amount: Amount {
+                value: 50_000_000,
+                wait_ns: NO_WAIT,
+            },
         }));
         rows.stacks.push(0);
     }
