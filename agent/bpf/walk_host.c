@@ -31,14 +31,47 @@ struct so_memory {
 
 static _Thread_local const struct so_memory *memory;
 
+/* How far above the copy of a stack a frame may begin, and how many frames there may be of it up to the root. */
+#define SO_ABOVE_BYTES (8 << 20)
+#define SO_ABOVE_FRAMES 8
+
+/* Of what lies above the copy: whether it was asked for, and whether it is read as it is now. */
+static _Thread_local u32 above_wanted, above_read;
+
+SO_INLINE int so_read_memory(void *to, u32 size, u64 address)
+{
+	return memory->read_memory ? memory->read_memory(memory->process, to, size, address) : 1;
+}
+
 SO_INLINE int so_read_user(void *to, u32 size, u64 address)
 {
 	u64 offset = address - memory->stack_address;
 
-	if (address < memory->stack_address || offset > memory->stack_bytes || size > memory->stack_bytes - offset)
+	if (address < memory->stack_address)
 		return 1;
+	if (offset > memory->stack_bytes || size > memory->stack_bytes - offset) {
+		above_wanted = 1;
+		return above_read && offset < memory->stack_bytes + SO_ABOVE_BYTES ? so_read_memory(to, size, address) : 1;
+	}
 	memcpy(to, memory->stack + offset, size);
 	return 0;
+}
+
+/*
+ * Whether the thread is still in the call by which the walk came to its present frame: where that call returns to, and
+ * what it saved beside that, are what they were.
+ */
+SO_INLINE int so_is_still_called(const struct so_walk *walk)
+{
+#ifdef __TARGET_ARCH_arm64
+	u64 at = walk->before_fp;
+#else
+	u64 at = walk->sp - 2 * sizeof(u64);
+#endif
+	u64 copied[2], now[2];
+
+	return !walk->innermost && !walk->guessed && !walk->doubtful && !so_read_user(copied, sizeof(copied), at) &&
+	       !so_read_memory(now, sizeof(now), at) && !memcmp(copied, now, sizeof(now));
 }
 
 SO_INLINE const struct so_slab *so_slab_at(u32 number)
@@ -67,11 +100,6 @@ SO_INLINE int so_read_code(void *to, u32 size, u64 address)
 		return 1;
 	memcpy(to, memory->code + offset, size);
 	return 0;
-}
-
-SO_INLINE int so_read_memory(void *to, u32 size, u64 address)
-{
-	return memory->read_memory ? memory->read_memory(memory->process, to, size, address) : 1;
 }
 
 SO_INLINE const struct so_runtime *so_runtime_at(u32 number)
@@ -118,19 +146,28 @@ static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capa
 }
 
 /*
- * Goes on from walk, whose own frame is the last of the `before` that are there already; adds at most capacity
- * frames. Says why it stopped: with SO_STEP_FRAME because there is no more room.
+ * A frame with room for much begins above the copy: a buffer, or the stack of an interpreter's thread. What lies there
+ * is read as it is now, as long as the thread is in that frame. *from: how many frames there are from the copy.
  */
-u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, u32 before, u32 capacity, u32 *count)
+static u32 so_step_above(struct so_walk *walk, u32 step, u32 count, u32 *from)
+{
+	if (step != SO_STEP_BROKEN || !above_wanted || above_read || !so_is_still_called(walk))
+		return step;
+	above_read = 1;
+	*from = count;
+	return so_step_once(walk);
+}
+
+static u32 so_walk_frames(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count, u32 *from)
 {
 	struct so_scan scan = {};
 	u32 step, call;
 
-	memory = from;
 	for (*count = 0; *count < capacity;) {
 		u32 innermost = walk->innermost;
 
-		step = so_step_once(walk);
+		above_wanted = 0;
+		step = so_step_above(walk, so_step_once(walk), *count, from);
 		/* The frame that was stepped from is its runtime's: two words. */
 		if (walk->runtime_frame && before + *count > 0) {
 			if (walk->is_folded && *count > 0)
@@ -157,4 +194,23 @@ u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, 
 			frames[before + *count - 1] = walk->pc | (walk->innermost ? SO_EXACT_ADDRESS : 0);
 	}
 	return SO_STEP_FRAME;
+}
+
+/*
+ * Goes on from walk, whose own frame is the last of the `before` that are there already; adds at most capacity
+ * frames. Says why it stopped: with SO_STEP_FRAME because there is no more room.
+ */
+u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, u32 before, u32 capacity, u32 *count)
+{
+	u32 step, copied = 0;
+
+	memory = from;
+	above_read = 0;
+	step = so_walk_frames(walk, frames, before, capacity, count, &copied);
+	/* The first functions of a thread stay while it lives; others may be others by now. */
+	if (above_read && (step != SO_STEP_ROOT || *count > copied + SO_ABOVE_FRAMES)) {
+		*count = copied;
+		return SO_STEP_BROKEN;
+	}
+	return step;
 }

@@ -3,7 +3,7 @@
 use super::events::parse_event;
 use super::mappings::Told;
 use super::records::{Drained, read_record};
-use super::tables::LiveRuntime;
+use super::tables::LiveMemory;
 use super::{
     Arch, EXACT_ADDRESS, FrameWord, HostMemory, MAX_USER_FRAMES, MAX_WALKED_FRAMES, Registers, WalkStop, so_runtime,
     so_walk,
@@ -172,9 +172,9 @@ pub(crate) fn runtime(bytes: &[u8]) {
         let piece = first.and_then(|first| rest.get(first..first.checked_add(to.len())?));
         piece.map(|piece| to.copy_from_slice(piece)).is_some()
     };
-    let live = LiveRuntime {
-        runtime: &runtime,
+    let live = LiveMemory {
         read: &read,
+        runtime: Some(&runtime),
     };
     let mut walk = so_walk {
         pc: registers.pc,

@@ -23,8 +23,7 @@ use crate::unwind::{
 use runtimes::Runtimes;
 use shared::Shared;
 pub(super) use shared::{charged_bytes, shared_bytes};
-#[cfg(any(test, fuzzing))]
-pub(in crate::kernel) use walk::LiveRuntime;
+pub(in crate::kernel) use walk::LiveMemory;
 pub use walk::{
     Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, leave_out_middle, so_cpython, so_jvm, so_php,
     so_ruby, so_runtime, so_v8, so_walk,
@@ -374,7 +373,10 @@ impl Tables {
             ..seen(runtime)
         });
         walk.chain_frame = 0;
-        let live = runtime.as_ref().map(|runtime| walk::LiveRuntime { runtime, read });
+        let live = LiveMemory {
+            read,
+            runtime: runtime.as_ref(),
+        };
         let memory = &mut self.layout.memory;
         let rules = memory.rules.as_ptr();
         let mut slab_at = |number: usize| memory.slab(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
@@ -387,7 +389,7 @@ impl Tables {
                 program.published,
                 &mut slab_at,
                 rules,
-                walk::Copied::without_code(stack, live),
+                walk::Copied::without_code(stack, Some(live)),
                 frames,
             )
         }

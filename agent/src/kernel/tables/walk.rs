@@ -137,22 +137,23 @@ pub(in crate::kernel) struct Copied<'a> {
     pub(in crate::kernel) stack: StackCopy<'a>,
     /// Empty where nobody copied it.
     pub(in crate::kernel) code: StackCopy<'a>,
-    /// What it has of a language's runtime.
-    pub(in crate::kernel) live: Option<LiveRuntime<'a>>,
+    /// What is read as it is now.
+    pub(in crate::kernel) live: Option<LiveMemory<'a>>,
 }
 
 impl<'a> Copied<'a> {
-    pub(in crate::kernel) fn without_code(stack: StackCopy<'a>, live: Option<LiveRuntime<'a>>) -> Self {
+    pub(in crate::kernel) fn without_code(stack: StackCopy<'a>, live: Option<LiveMemory<'a>>) -> Self {
         let code = StackCopy { address: 0, bytes: &[] };
         Self { stack, code, live }
     }
 }
 
-/// A language's runtime, by which a walk goes on through code that it made.
+/// The process as it is while the walk goes on.
 #[derive(Clone, Copy)]
-pub(in crate::kernel) struct LiveRuntime<'a> {
-    pub(in crate::kernel) runtime: &'a so_runtime,
+pub(in crate::kernel) struct LiveMemory<'a> {
     pub(in crate::kernel) read: &'a ReadMemory<'a>,
+    /// A language's runtime, by which the walk goes on through code that it made.
+    pub(in crate::kernel) runtime: Option<&'a so_runtime>,
 }
 
 /// Leaves out frames behind the first [`LEAF_FRAMES`] of a stack that has more than [`MAX_USER_FRAMES`]; gives how
@@ -180,7 +181,8 @@ pub(in crate::kernel) unsafe fn walk_on(
 ) -> WalkStop {
     walk.mappings = program.mappings.place;
     walk.mapping_count = program.count;
-    walk.runtime = u32::from(live.is_some());
+    let runtime = live.and_then(|live| live.runtime);
+    walk.runtime = u32::from(runtime.is_some());
     let mut read = live.map(|live| live.read);
     let memory = WalkMemory {
         slab_at,
@@ -196,7 +198,7 @@ pub(in crate::kernel) unsafe fn walk_on(
         process: read
             .as_mut()
             .map_or(std::ptr::null_mut(), |read| std::ptr::from_mut(read).cast()),
-        runtime: live.map_or(std::ptr::null(), |live| std::ptr::from_ref(live.runtime)),
+        runtime: runtime.map_or(std::ptr::null(), std::ptr::from_ref),
     };
     let before = frames.len();
     let capacity = MAX_WALKED_FRAMES.saturating_sub(before).min(MAX_ADDED_FRAMES);
@@ -256,6 +258,30 @@ impl HostMemory {
     /// that was interrupted at the program counter first, its callers after it, as in
     /// [`crate::kernel::sample::RawSample::user`].
     pub fn walk(&self, arch: Arch, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
+        self.walk_from(arch, program, at, stack, None)
+    }
+
+    /// The same where memory of the process can be read as it is now.
+    pub fn walk_beside(
+        &self,
+        arch: Arch,
+        program: Published,
+        at: &Registers,
+        stack: &[u8],
+        read: &ReadMemory<'_>,
+    ) -> (Vec<u64>, WalkStop) {
+        let live = LiveMemory { read, runtime: None };
+        self.walk_from(arch, program, at, stack, Some(live))
+    }
+
+    fn walk_from(
+        &self,
+        arch: Arch,
+        program: Published,
+        at: &Registers,
+        stack: &[u8],
+        live: Option<LiveMemory<'_>>,
+    ) -> (Vec<u64>, WalkStop) {
         let mut walk = so_walk {
             pc: at.pc,
             sp: at.sp,
@@ -268,7 +294,7 @@ impl HostMemory {
             ..so_walk::default()
         };
         let mut frames = vec![at.pc];
-        let stop = self.walk_on(arch, &mut walk, program, stack, None, &mut frames);
+        let stop = self.walk_on(arch, &mut walk, program, stack, live, &mut frames);
         (frames, stop)
     }
 
@@ -279,7 +305,7 @@ impl HostMemory {
         walk: &mut so_walk,
         program: Published,
         stack: &[u8],
-        live: Option<LiveRuntime<'_>>,
+        live: Option<LiveMemory<'_>>,
         frames: &mut Vec<u64>,
     ) -> WalkStop {
         let copied = Copied {
