@@ -147,18 +147,18 @@ static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capa
 
 /*
  * A frame with room for much begins above the copy: a buffer, or the stack of an interpreter's thread. What lies there
- * is read as it is now, as long as the thread is in that frame. *from: how many frames there are from the copy.
+ * is read as it is now, as long as the thread is in that frame. *copied: how many frames there are from the copy.
  */
-static u32 so_step_above(struct so_walk *walk, u32 step, u32 count, u32 *from)
+static u32 so_step_above(struct so_walk *walk, u32 step, u32 count, u32 *copied)
 {
 	if (step != SO_STEP_BROKEN || !above_wanted || above_read || !so_is_still_called(walk))
 		return step;
 	above_read = 1;
-	*from = count;
+	*copied = count;
 	return so_step_once(walk);
 }
 
-static u32 so_walk_frames(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count, u32 *from)
+static u32 so_walk_frames(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count, u32 *copied)
 {
 	struct so_scan scan = {};
 	u32 step, call;
@@ -167,7 +167,7 @@ static u32 so_walk_frames(struct so_walk *walk, u64 *frames, u32 before, u32 cap
 		u32 innermost = walk->innermost;
 
 		above_wanted = 0;
-		step = so_step_above(walk, so_step_once(walk), *count, from);
+		step = so_step_above(walk, so_step_once(walk), *count, copied);
 		/* The frame that was stepped from is its runtime's: two words. */
 		if (walk->runtime_frame && before + *count > 0) {
 			if (walk->is_folded && *count > 0)

@@ -11,6 +11,7 @@ mod foreign;
 mod ingest;
 mod known;
 mod long_run;
+mod older_tables;
 mod pprof;
 mod query;
 mod rollups;

@@ -389,7 +389,7 @@ impl Tables {
                 program.published,
                 &mut slab_at,
                 rules,
-                walk::Copied::without_code(stack, Some(live)),
+                walk::Copied::without_code(stack, live),
                 frames,
             )
         }

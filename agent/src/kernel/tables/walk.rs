@@ -142,8 +142,9 @@ pub(in crate::kernel) struct Copied<'a> {
 }
 
 impl<'a> Copied<'a> {
-    pub(in crate::kernel) fn without_code(stack: StackCopy<'a>, live: Option<LiveMemory<'a>>) -> Self {
+    pub(in crate::kernel) fn without_code(stack: StackCopy<'a>, live: LiveMemory<'a>) -> Self {
         let code = StackCopy { address: 0, bytes: &[] };
+        let live = Some(live);
         Self { stack, code, live }
     }
 }
@@ -258,30 +259,19 @@ impl HostMemory {
     /// that was interrupted at the program counter first, its callers after it, as in
     /// [`crate::kernel::sample::RawSample::user`].
     pub fn walk(&self, arch: Arch, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
-        self.walk_from(arch, program, at, stack, None)
+        self.walk_beside(arch, program, at, stack, None)
     }
 
-    /// The same where memory of the process can be read as it is now.
+    /// The same beside the process, whose memory can be read as it is now.
     pub fn walk_beside(
         &self,
         arch: Arch,
         program: Published,
         at: &Registers,
         stack: &[u8],
-        read: &ReadMemory<'_>,
+        read: Option<&ReadMemory<'_>>,
     ) -> (Vec<u64>, WalkStop) {
-        let live = LiveMemory { read, runtime: None };
-        self.walk_from(arch, program, at, stack, Some(live))
-    }
-
-    fn walk_from(
-        &self,
-        arch: Arch,
-        program: Published,
-        at: &Registers,
-        stack: &[u8],
-        live: Option<LiveMemory<'_>>,
-    ) -> (Vec<u64>, WalkStop) {
+        let live = read.map(|read| LiveMemory { read, runtime: None });
         let mut walk = so_walk {
             pc: at.pc,
             sp: at.sp,

@@ -1,15 +1,13 @@
 //! A frame with room for much begins above the copied part of a stack: what lies there is read as it is now, as long as
 //! the thread is still in that frame.
 
-use stakeout_agent::kernel::{Arch, HostMemory, RED_ZONE_BYTES, Registers, WalkStop};
-use stakeout_agent::unwind::{Code, CodeMapping, Layout};
+use stakeout_agent::kernel::{Arch, RED_ZONE_BYTES, Registers, WalkStop};
 
+use super::{BIAS, tables_of};
 use crate::made::X86_64;
-use crate::unwind::compile_bytes;
 use crate::unwind::constructed::{AMD64, AMD64_INITIAL, CODE, eh_frame, elf};
 
 const STACK: u64 = 0x7f00_0000;
-const BIAS: u64 = 0x5500_0000_0000;
 const ROOM: u64 = 0x2_0000;
 const COPIED_BYTES: usize = 4096;
 
@@ -33,18 +31,7 @@ fn stack(callers: &[u64]) -> Vec<u64> {
 
 /// Walks the first bytes of a stack, beside a process that has the other one now.
 fn walk(then: &[u64], now: &[u64]) -> (Vec<u64>, WalkStop) {
-    let table = compile_bytes(&elf(X86_64, ".eh_frame", 2, &frames())).unwrap();
-    let mut layout = Layout::new(HostMemory::new(2));
-    let installed = layout.install(&table).unwrap();
-    let mapping = CodeMapping {
-        begin: BIAS + 0x1_0000,
-        end: BIAS + 0x2_0000,
-        code: Code::Table {
-            installed: &installed,
-            chunk_zero: BIAS + table.base,
-        },
-    };
-    let published = layout.publish(&[mapping]).unwrap();
+    let (layout, published) = tables_of(&elf(X86_64, ".eh_frame", 2, &frames()), &[]);
     let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let mut copied = vec![0; RED_ZONE_BYTES as usize];
     copied.extend(bytes(then));
@@ -62,7 +49,7 @@ fn walk(then: &[u64], now: &[u64]) -> (Vec<u64>, WalkStop) {
     };
     layout
         .memory
-        .walk_beside(Arch::X86_64, published, &registers, &copied, &read)
+        .walk_beside(Arch::X86_64, published, &registers, &copied, Some(&read))
 }
 
 #[test]

@@ -3,15 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use stakeout_agent::kernel::{Arch, EXACT_ADDRESS, HostMemory, RED_ZONE_BYTES, Registers, WalkStop};
-use stakeout_agent::unwind::{Code, CodeMapping, Layout};
+use stakeout_agent::kernel::{Arch, EXACT_ADDRESS, RED_ZONE_BYTES, Registers, WalkStop};
 
-use crate::unwind::compile_bytes;
+use super::{BIAS, tables_of};
 use crate::unwind::constructed::{AARCH64, AARCH64_INITIAL, ARM64, CODE, eh_frame, elf};
 
 const STACK: u64 = 0x7000_0000;
-/// How far the file's addresses are moved in the process.
-const BIAS: u64 = 0x5500_0000_0000;
 
 /// Functions of 64 bytes: 0 keeps no frame, 1 and 2 save x29 and x30, 3 is where the kernel lets signal handlers
 /// return to (its table is the frame of an ordinary function here), 4 is called by nobody.
@@ -26,18 +23,7 @@ fn functions() -> Vec<u8> {
 }
 
 fn walk(frames: &[u8], at: &Registers, words: &[(u64, u64)]) -> (Vec<u64>, WalkStop) {
-    let table = compile_bytes(&elf(ARM64, ".eh_frame", 2, frames)).unwrap();
-    let mut layout = Layout::new(HostMemory::new(2));
-    let installed = layout.install(&table).unwrap();
-    let mapping = CodeMapping {
-        begin: BIAS + 0x1_0000,
-        end: BIAS + 0x2_0000,
-        code: Code::Table {
-            installed: &installed,
-            chunk_zero: BIAS + table.base,
-        },
-    };
-    let published = layout.publish(&[mapping]).unwrap();
+    let (layout, published) = tables_of(&elf(ARM64, ".eh_frame", 2, frames), &[]);
     let mut stack = vec![0; 4096];
     for (address, word) in words {
         let offset = (address - (at.sp - RED_ZONE_BYTES)) as usize;

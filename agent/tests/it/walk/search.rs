@@ -1,15 +1,14 @@
 //! Where neither tables nor frame pointers lead on, return addresses are found on the stack: in stacks and code made
 //! by hand.
 
-use stakeout_agent::kernel::{Arch, HostMemory, RED_ZONE_BYTES, Registers, WalkStop};
-use stakeout_agent::unwind::{Code, CodeMapping, Layout};
+use stakeout_agent::kernel::{Arch, RED_ZONE_BYTES, Registers, WalkStop};
+use stakeout_agent::unwind::{Code, CodeMapping};
 
+use super::{BIAS, tables_of};
 use crate::made::X86_64;
-use crate::unwind::compile_bytes;
 use crate::unwind::constructed::{AMD64, AMD64_INITIAL, CODE, eh_frame, elf};
 
 const STACK: u64 = 0x7f00_0000;
-const BIAS: u64 = 0x5500_0000_0000;
 /// Of a run-time compiler: no table.
 const MADE: u64 = BIAS + 0x3_0000;
 /// Of a file whose table is still to come.
@@ -42,31 +41,12 @@ fn walk(pc: u64, fp: u64, words: &[u64]) -> (Vec<u64>, WalkStop) {
 }
 
 fn walk_with(code: Vec<u8>, pc: u64, fp: u64, words: &[u64]) -> (Vec<u64>, WalkStop) {
-    let table = compile_bytes(&elf(X86_64, ".eh_frame", 2, &frames())).unwrap();
-    let mut layout = Layout::new(HostMemory::new(2));
-    let installed = layout.install(&table).unwrap();
-    let published = layout
-        .publish(&[
-            CodeMapping {
-                begin: BIAS + 0x1_0000,
-                end: BIAS + 0x2_0000,
-                code: Code::Table {
-                    installed: &installed,
-                    chunk_zero: BIAS + table.base,
-                },
-            },
-            CodeMapping {
-                begin: MADE,
-                end: MADE + 0x1000,
-                code: Code::NoTable,
-            },
-            CodeMapping {
-                begin: PENDING,
-                end: PENDING + 0x1000,
-                code: Code::Pending,
-            },
-        ])
-        .unwrap();
+    let others = [(MADE, Code::NoTable), (PENDING, Code::Pending)].map(|(begin, code)| CodeMapping {
+        begin,
+        end: begin + 0x1000,
+        code,
+    });
+    let (mut layout, published) = tables_of(&elf(X86_64, ".eh_frame", 2, &frames()), &others);
     layout.memory.code = (BIAS + 0x1_0000, code);
     let mut stack = vec![0; RED_ZONE_BYTES as usize];
     stack.extend(words.iter().flat_map(|word| word.to_le_bytes()));

@@ -227,9 +227,7 @@ impl<'a> RowBuilder<'a> {
             finish.series(origins().map(|origin| (origin.series_id, origin)), &name)?;
             finish.processes(origins().map(|origin| (origin.process_id, &origin.process)), &name)?;
             finish.stacks(&gathered.stacks.entries, dictionary, &name)?;
-            let mut common = finish.common(&self.kinds, origins(), &gathered.stacks.entries)?;
-            common.add_amounts(&gathered.amounts);
-            let common = Arc::new(common);
+            let common = Arc::new(finish.common(&self.kinds, origins(), &gathered)?);
             while let Some((hour_index, mut rows)) =
                 hours.next_if(|(hour, _)| hour.div_euclid(DAY_NS / HOUR_NS) <= index)
             {
@@ -418,7 +416,7 @@ impl Finish<'_> {
         &mut self,
         kinds: &[&str],
         origins: impl Iterator<Item = &'e Origin<'e>> + Clone,
-        stacks: &[Stack],
+        day: &Day,
     ) -> Result<Common, IngestError> {
         let texts = |origin: &Origin<'e>| [origin.labels[0], origin.labels[1], origin.thread];
         let bytes = origins.clone().flat_map(texts).chain(kinds.iter().copied());
@@ -430,7 +428,8 @@ impl Finish<'_> {
         for origin in origins {
             common.add_origin(texts(origin), origin.series_id, origin.process_id, origin.tid);
         }
-        common.add_stacks(stacks.iter().map(|stack| stack.id));
+        common.add_stacks(day.stacks.entries.iter().map(|stack| stack.id));
+        common.add_amounts(&day.amounts);
         Ok(common)
     }
 

@@ -91,6 +91,9 @@ function placesOf({ nodes, strings, kinds }: TimelineAnswer): (leaf: number) => 
 /** A sleep that is told again and again is told to a period each time: more than that is for others. */
 const SLACK = 1.5;
 
+/** Tells a sample's thread from those of all nodes. */
+const threadKey = ({ node, tid }: TimelineSamples, i: number) => `${node[i]} ${tid[i]}`;
+
 /** Of each thread, asked in the order of time: when something was last told of it before a moment. */
 function lastSeen(): (thread: string, at: number) => number {
   const known = new Map<string, { at: number; before: number }>();
@@ -105,8 +108,8 @@ function lastSeen(): (thread: string, at: number) => number {
 
 /** Of a thread at a moment how long it had waited for a CPU by then, where that is said. */
 function queuedBy({ samples, types }: TimelineAnswer): (i: number) => number {
-  const { node, tid, offset_ns: ends, sample_type: kinds, wait_ns: lengths } = samples;
-  const key = (i: number) => `${node[i]} ${tid[i]} ${ends[i]}`;
+  const { offset_ns: ends, sample_type: kinds, wait_ns: lengths } = samples;
+  const key = (i: number) => `${threadKey(samples, i)} ${ends[i]}`;
   const known = new Map<string, number>();
   lengths?.forEach((length, i) => {
     if (length !== null && types?.[kinds?.[i] ?? 0] === "run_queue") known.set(key(i), length);
@@ -126,7 +129,7 @@ export function apart(answer: TimelineAnswer): { own: TimelineAnswer; waits: Wai
   const waits: Wait[] = [];
   samples.offset_ns.forEach((told, i) => {
     const type = types[kinds[i] ?? 0] ?? "";
-    const last = seen(`${samples.node[i]} ${samples.tid[i]}`, told);
+    const last = seen(threadKey(samples, i), told);
     const value = samples.value_ns[i] ?? 0;
     if (!isWait(type)) {
       own.push(i);
