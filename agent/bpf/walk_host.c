@@ -34,6 +34,8 @@ static _Thread_local const struct so_memory *memory;
 /* How far above the copy of a stack a frame may begin, and how many frames there may be of it up to the root. */
 #define SO_ABOVE_BYTES (8 << 20)
 #define SO_ABOVE_FRAMES 8
+/* How far apart two calls of one function may be. */
+#define SO_FUNCTION_BYTES 4096
 
 /* Of what lies above the copy: whether it was asked for, and whether it is read as it is now. */
 static _Thread_local u32 above_wanted, above_read;
@@ -55,23 +57,6 @@ SO_INLINE int so_read_user(void *to, u32 size, u64 address)
 	}
 	memcpy(to, memory->stack + offset, size);
 	return 0;
-}
-
-/*
- * Whether the thread is still in the call by which the walk came to its present frame: where that call returns to, and
- * what it saved beside that, are what they were.
- */
-SO_INLINE int so_is_still_called(const struct so_walk *walk)
-{
-#ifdef __TARGET_ARCH_arm64
-	u64 at = walk->before_fp;
-#else
-	u64 at = walk->sp - 2 * sizeof(u64);
-#endif
-	u64 copied[2], now[2];
-
-	return !walk->innermost && !walk->guessed && !walk->doubtful && !so_read_user(copied, sizeof(copied), at) &&
-	       !so_read_memory(now, sizeof(now), at) && !memcmp(copied, now, sizeof(now));
 }
 
 SO_INLINE const struct so_slab *so_slab_at(u32 number)
@@ -122,6 +107,27 @@ static _Thread_local u64 runtime_words[SO_SCAN_WORDS];
 
 #include "unwind.h"
 
+/*
+ * Whether the thread is still in the frame that the walk came to: what it called returns to the same function, from the
+ * same place of the stack. It may be another call by now: a function that waits for its next task has called others.
+ */
+static int so_is_still_there(const struct so_walk *walk)
+{
+#ifdef __TARGET_ARCH_arm64
+	u64 at = walk->before_fp + sizeof(u64);
+#else
+	u64 at = walk->sp - sizeof(u64);
+#endif
+	u64 now, rule, rule_now;
+
+	if (walk->innermost || walk->guessed || walk->doubtful || so_read_memory(&now, sizeof(now), at))
+		return 0;
+	/* Nearby, with a frame of the same kind: that is how far the tables know functions. */
+	return now - walk->pc + SO_FUNCTION_BYTES < 2 * SO_FUNCTION_BYTES &&
+	       so_find_rule(walk, walk->pc - 1, &rule, 1) == SO_FOUND_RULE &&
+	       so_find_rule(walk, now - 1, &rule_now, 1) == SO_FOUND_RULE && rule == rule_now;
+}
+
 /* Puts the frames of a call of an interpreter's loop where the loop's own frame stands, the last one. */
 static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capacity, u32 *count, u32 call)
 {
@@ -151,7 +157,7 @@ static void so_put_chain(struct so_walk *walk, u64 *frames, u32 before, u32 capa
  */
 static u32 so_step_above(struct so_walk *walk, u32 step, u32 count, u32 *copied)
 {
-	if (step != SO_STEP_BROKEN || !above_wanted || above_read || !so_is_still_called(walk))
+	if (step != SO_STEP_BROKEN || !above_wanted || above_read || !so_is_still_there(walk))
 		return step;
 	above_read = 1;
 	*copied = count;

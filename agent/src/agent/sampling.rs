@@ -38,8 +38,8 @@ const LONGEST_WAIT_NS: u64 = 500_000_000;
 const DRAINS_WHILE_WAITING: u64 = 4;
 /// Two drains are this part of their mean distance nearer or further apart: nothing is in step with them.
 const DRAIN_JITTER: f64 = 0.4;
-/// And where this thread is woken since the ring fills up, at most so many times as often.
-const DRAINS_WHEN_FILLED: u64 = 40;
+/// And where the kernel side wakes this thread, at most so many times as often.
+const DRAINS_WHEN_WOKEN: u64 = 40;
 /// How often is looked for the last tables at a stop.
 const STOP_WAIT: Duration = Duration::from_millis(10);
 /// How long an interval's stacks may wait for their tables, which are made within the CPU budget.
@@ -186,7 +186,8 @@ impl Sampling {
                 self.memory.runtimes.next_look_ns(),
                 self.bursting.until_ns(),
             ];
-            let wake = looks.into_iter().flatten().fold(next_drain, u64::min);
+            let early = self.early_drain_ns(drained_at).unwrap_or(next_drain);
+            let wake = looks.into_iter().flatten().fold(next_drain.min(early), u64::min);
             let wait = wake.saturating_sub(now).min(LONGEST_WAIT_NS);
             // epoll counts in milliseconds: rounded up, so that it does not spin.
             let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
@@ -201,11 +202,8 @@ impl Sampling {
                 self.cpus = self.cpus.max(self.sensor.cpus());
                 self.cpu_budget.set_cpus(self.sensor.cpus());
             }
-            if self.sensor.is_filling_up() {
-                next_drain = next_drain.min(drained_at + drain_ns / DRAINS_WHEN_FILLED);
-            }
             let mut is_quiet = now >= next_drain;
-            if is_quiet {
+            if is_quiet || self.early_drain_ns(drained_at).is_some_and(|early| now >= early) {
                 drained_at = now;
                 if self.turn_waits()? {
                     next_batch = now;
@@ -217,9 +215,12 @@ impl Sampling {
                 }
                 self.want_tables(now);
                 self.cpu_budget.hurry(self.is_behind(now));
-                let is_calm = self.nothing_waits() && !self.bursting.is_running();
-                let often = if is_calm { 1 } else { DRAINS_WHILE_WAITING };
-                next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
+                // The kernel side wakes this thread at a sample: neither the next drain nor a timer's period goes by that.
+                if is_quiet {
+                    let is_calm = self.nothing_waits() && !self.bursting.is_running();
+                    let often = if is_calm { 1 } else { DRAINS_WHILE_WAITING };
+                    next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
+                }
             }
             self.unwinding
                 .follow(&mut self.table, &mut self.memory.runtimes, &mut self.sensor, now);
@@ -242,6 +243,13 @@ impl Sampling {
             }
         }
         self.finish()
+    }
+
+    /// When samples are taken out of the ring before their time, since the kernel side asks for it: the ring fills up,
+    /// or stacks wait for what this thread finds out.
+    fn early_drain_ns(&self, drained_at: u64) -> Option<u64> {
+        let shortest_ns = self.config.drain_every.as_nanos() as u64 / DRAINS_WHEN_WOKEN;
+        self.sensor.is_asked_for().then_some(drained_at + shortest_ns)
     }
 
     /// Between 0.9 and 1.1 intervals.
@@ -277,11 +285,13 @@ impl Sampling {
             next,
             memory,
             cpu_budget,
+            unwinding,
             drained,
             drained_next,
             lost,
             ..
         } = self;
+        let deferred = interval.deferred.len() + next.deferred.len();
         let malformed = sensor.drain(|sample| {
             *drained += 1;
             let is_next = end_ns.is_some_and(|end_ns| sample.time_ns >= end_ns);
@@ -291,6 +301,9 @@ impl Sampling {
                 *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
             }
         });
+        if interval.deferred.len() + next.deferred.len() > deferred {
+            unwinding.look_at_stacks();
+        }
         if malformed > 0 {
             *drained += malformed;
             *lost.entry(CAUSE_MALFORMED).or_default() += malformed;

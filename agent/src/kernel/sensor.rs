@@ -47,7 +47,7 @@ pub struct Sensor {
     ring_mapping_bytes: u64,
     online: CpuList,
     present: CpuList,
-    is_filling_up: bool,
+    is_asked_for: bool,
     /// The ids of new mappings are those of the agent's /proc.
     ids_are_of_proc: bool,
 }
@@ -166,7 +166,7 @@ impl Sensor {
             lifecycle,
             online,
             present,
-            is_filling_up: false,
+            is_asked_for: false,
             ids_are_of_proc: events::events_have_ids_of_proc(),
         };
         sensor.mappings.follow(&cpus);
@@ -304,7 +304,7 @@ impl Sensor {
 
     /// Waits for process events, at most `timeout`, and hands over those that came, mappings first.
     pub fn wait_events(&mut self, timeout: Duration, mut take: impl FnMut(Event)) -> Result<usize, KernelError> {
-        self.is_filling_up |= self.mappings.wait(timeout).map_err(KernelError::Wait)?;
+        self.is_asked_for |= self.mappings.wait(timeout).map_err(KernelError::Wait)?;
         // Forks and exits wake nobody: they are fetched whenever somebody looks.
         self.event_ring.consume().map_err(|source| KernelError::Read {
             what: "process events",
@@ -319,14 +319,14 @@ impl Sensor {
         Ok(count)
     }
 
-    /// True where samples should be fetched soon: they take a part of the ring.
-    pub fn is_filling_up(&self) -> bool {
-        self.is_filling_up
+    /// True where samples should be fetched soon: they take a part of the ring, or there are deferred stacks among them.
+    pub fn is_asked_for(&self) -> bool {
+        self.is_asked_for
     }
 
     /// Takes all samples out of the ring, for [`Self::drain`]. What led to them is among the events from now on.
     pub fn fetch(&mut self) -> Result<(), KernelError> {
-        self.is_filling_up = false;
+        self.is_asked_for = false;
         self.sample_ring.consume().map_err(|source| KernelError::Read {
             what: "samples",
             source,

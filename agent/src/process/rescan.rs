@@ -15,6 +15,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Between two looks at one process, at first and at most.
 const LEAST_SPACING_NS: u64 = 5_000_000;
 const MOST_SPACING_NS: u64 = SECOND_NS;
+/// Of that time, how long a stack may have to wait for a look.
+const HURRY_PART: u64 = 4;
 /// Looks at one process before the time between them grows: a program of 20 ms may load another library at its end.
 const LOOKS_AT_LEAST_SPACING: u32 = 4;
 /// A look that comes later than this is counted.
@@ -110,6 +112,13 @@ impl RescanSchedule {
     /// When the process mapped something that is still to be looked at.
     pub(super) fn wanted(&self, tgid: u32) -> Option<u64> {
         self.backoffs.get(&tgid)?.waits.map(|(mapped_ns, _)| mapped_ns)
+    }
+
+    /// True where a look that is put off may be made for a stack that waits for it: there are so many more of them then.
+    pub(super) fn may_hurry(&mut self, tgid: u32, now_ns: u64) -> bool {
+        let waiting = self.backoffs.get(&tgid).filter(|backoff| backoff.waits.is_some());
+        let may = |backoff: &RescanBackoff| now_ns >= backoff.looked_ns + backoff.spacing_ns() / HURRY_PART;
+        waiting.is_some_and(may) && self.looks.has_room(LOOKS_PER_SECOND, now_ns)
     }
 
     /// When the next look is due.
@@ -215,6 +224,23 @@ mod tests {
         assert!((60..75).contains(&seen.len()), "{seen:?}");
         assert_eq!(seen.last(), Some(&70_000));
         assert!(schedule.put_off() >= 60);
+    }
+
+    #[test]
+    fn a_stack_that_waits_has_its_look_after_a_quarter_of_the_time() {
+        let mut schedule = RescanSchedule::default();
+        looks_at(&mut schedule, 0..1_000);
+        let now = BEGIN + 3_000 * MS;
+        assert!(!schedule.may_hurry(7, now), "it mapped nothing since");
+        schedule.want(7, now, now);
+        schedule.take_due(now);
+        (0..8).for_each(|_| schedule.looked(7, now));
+        // 80 ms after that look, and 20 for a stack.
+        assert!(!schedule.may_hurry(7, now + 20 * MS), "no look is put off");
+        schedule.want(7, now + MS, now + MS);
+        assert_eq!(schedule.next_ns(), Some(now + 80 * MS));
+        let may = [19, 20, 79].map(|later| schedule.may_hurry(7, now + later * MS));
+        assert_eq!(may, [false, true, true]);
     }
 
     #[test]

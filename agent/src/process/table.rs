@@ -328,9 +328,15 @@ impl Table {
         if let Some(location) = entry.find(address) {
             return location;
         }
+        let read_ns = entry.read_ns;
         let wait_ns = if is_code { REREAD_NS } else { REREAD_FOR_CALLER_NS };
-        if now_ns.saturating_sub(entry.read_ns) < wait_ns || !self.reread(key, now_ns) {
+        // What it mapped since is looked at in a while, and somebody waits for it.
+        let is_told = is_code && self.rescans.may_hurry(key.tgid, now_ns);
+        if !is_told && now_ns.saturating_sub(read_ns) < wait_ns || !self.reread(key, now_ns) {
             return unknown;
+        }
+        if is_told {
+            self.rescans.looked(key.tgid, now_ns);
         }
         self.entry(key).and_then(|entry| entry.find(address)).unwrap_or(unknown)
     }

@@ -8,22 +8,25 @@ use crate::kernel::{Tables, WalkStop};
 use crate::process::Table;
 
 impl Interval {
-    /// Goes on with the walks for which `is_there` says that what they waited for has come. Those that end are samples
-    /// like all others from now on; others may stop again, further on.
+    /// Goes on with the walks for which `may_be_there` says that what they waited for has come. Those that end are
+    /// samples like all others from now on; others may stop again, further on. True where code was found of which
+    /// nothing was known: walks go on there once its program is published.
     pub(super) fn walk_deferred(
         &mut self,
         tables: &mut Tables,
         memory: &mut Memory,
         table: &mut Table,
         stats: &mut UnwindStats,
-        is_there: impl Fn(CodeLocation) -> bool,
+        may_be_there: impl Fn(CodeLocation) -> bool,
         now_ns: u64,
-    ) {
+    ) -> bool {
+        let mut has_found = false;
         let mut waiting = Vec::with_capacity(self.deferred.len());
         for mut deferred in self.deferred.take() {
-            let stop = if deferred.may_go_on(&is_there) {
+            let stop = if deferred.may_go_on(&may_be_there) {
                 deferred.walk_on(tables, &mut memory.stack_pool, table, now_ns)
             } else {
+                has_found |= deferred.is_astray() && deferred.locate(table, now_ns) == Some(true);
                 WalkStop::NoTable
             };
             if stop == WalkStop::NoTable {
@@ -33,6 +36,7 @@ impl Interval {
             }
         }
         self.deferred.put_back(waiting);
+        has_found
     }
 
     /// Walks the stacks that waited, with the tables that are there now.

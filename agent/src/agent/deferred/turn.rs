@@ -30,10 +30,14 @@ impl Sampling {
             return;
         }
         let mut stats = self.unwinding.stats();
+        let mut has_found = false;
         let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
         for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            let (tables, is_there) = (self.sensor.tables(), |location| self.unwinding.is_there(location));
-            interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
+            let (tables, there) = (self.sensor.tables(), |location| self.unwinding.may_be_there(location));
+            has_found |= interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, there, now);
+        }
+        if has_found {
+            self.unwinding.look_at_stacks();
         }
         *self.unwinding.stats_mut() = stats;
         self.sensor.tables().end_walks(now);
@@ -54,8 +58,8 @@ impl Sampling {
             let interval = &mut finished.interval;
             if !interval.deferred.is_empty() {
                 // What came before the last stack did is there, and where that leads may be to come.
-                let (tables, is_there) = (self.sensor.tables(), |location| self.unwinding.is_there(location));
-                interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
+                let (tables, there) = (self.sensor.tables(), |location| self.unwinding.may_be_there(location));
+                interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, there, now);
             }
             for (key, location) in interval.deferred.stops() {
                 self.unwinding.want_at(&self.table, key, location, now);

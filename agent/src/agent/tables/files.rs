@@ -92,8 +92,10 @@ pub(super) enum Lack {
     File,
     /// So is a part of it.
     Part(u32),
-    /// There is no room for it yet, or nothing is known of the file.
+    /// There is no room for it yet.
     Waits,
+    /// It is no file: code that a program makes, or of which nothing is known.
+    NoFile,
 }
 
 /// All files whose code was met.
@@ -135,7 +137,8 @@ impl Files {
                     Some(PartState::Refused { .. }) | None => Lack::Part(part),
                 }
             }
-            Some(FileState::Evicted { .. }) | None => Lack::Waits,
+            Some(FileState::Evicted { .. }) => Lack::Waits,
+            None => Lack::NoFile,
         }
     }
 

@@ -120,9 +120,10 @@ impl Unwinding {
         }
     }
 
-    /// True where what a stack waits for at this location has come.
-    pub(in crate::agent) fn is_there(&self, location: CodeLocation) -> bool {
-        self.files.lack(location, 0) == Lack::Nothing
+    /// True where what a stack waits for at this location has come, or may have: of code that a program makes, only the
+    /// walk can tell.
+    pub(in crate::agent) fn may_be_there(&self, location: CodeLocation) -> bool {
+        matches!(self.files.lack(location, 0), Lack::Nothing | Lack::NoFile)
     }
 
     /// True where the table of the code at this location is still to come.
@@ -130,7 +131,12 @@ impl Unwinding {
         self.files.lack(location, 0) == Lack::Pending
     }
 
-    /// True where something came since the last call that a stack may have waited for.
+    /// Stacks came: what they stopped for may have come while they were in the ring.
+    pub(in crate::agent) fn look_at_stacks(&mut self) {
+        self.progress = true;
+    }
+
+    /// True where stacks are to be looked at since the last call: something came that one may have waited for.
     pub(in crate::agent) fn take_progress(&mut self) -> bool {
         std::mem::take(&mut self.progress)
     }
@@ -161,6 +167,7 @@ impl Unwinding {
             runtimes.forget(*key);
         }
         let mut again = changes.changed;
+        self.progress |= !again.is_empty();
         again.sort_unstable();
         again.dedup();
         for key in &again {
@@ -171,7 +178,9 @@ impl Unwinding {
                 }
             }
         }
-        again.extend(runtimes.look_again(table, now_ns));
+        let known_now = runtimes.look_again(table, now_ns);
+        self.progress |= !known_now.is_empty();
+        again.extend(known_now);
         let mut changed = Vec::new();
         for held in self
             .held

@@ -60,6 +60,16 @@ fn the_root_above_a_frame_with_much_room_is_found_while_the_thread_is_in_it() {
 }
 
 #[test]
+fn the_root_is_found_when_the_frame_with_much_room_has_called_another_since() {
+    let then = stack(&[at(0), at(2)]);
+    let mut now = then.clone();
+    now[1] = 11;
+    now[2] = at(1) + 16;
+    let (frames, stop) = walk(&then, &now);
+    assert_eq!((frames, stop), (vec![at(0), at(1), at(0), at(2)], WalkStop::Root));
+}
+
+#[test]
 fn what_is_above_a_frame_that_was_left_is_not_taken() {
     let then = stack(&[at(2)]);
     let mut now = then.clone();
