@@ -50,6 +50,11 @@ const MAX_ASKED_PER_SECOND: u32 = 4_000;
 /// taken at once, and has no name for one reason. Each time it is so much longer.
 const MAX_TRIES: u8 = 16;
 const TRY_AGAIN_NS: u64 = 200_000_000;
+/// Closures take turns in the same places: a function that was elsewhere when its place was asked for is asked for by
+/// itself so often, each time so much later, for so many places at a time.
+const SOON_TRIES: u8 = 12;
+const SOON_NS: u64 = 25_000_000;
+const MAX_SOON: usize = 32;
 /// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the
 /// time that it has waited, and given up after the last.
 const RETRY_NS: u64 = 25_000_000;
@@ -88,6 +93,24 @@ pub(super) struct RuntimeStats {
 struct Tries {
     done: u8,
     next_ns: u64,
+}
+
+/// A place that is asked for by itself.
+#[derive(Debug)]
+struct Soon {
+    key: ProgramKey,
+    place: RuntimePlace,
+    tries: u8,
+    at_ns: u64,
+}
+
+/// Why a place was not named.
+enum Unnamed {
+    /// Nobody can be asked.
+    Never,
+    /// Too much was asked for.
+    PutOff,
+    ForNow(Nameless),
 }
 
 /// What is known of one runtime of a program.
@@ -138,6 +161,7 @@ pub(super) struct Runtimes {
     asked_in_second: (u64, u32),
     /// How often places were asked for that had no name.
     tries: FastMap<(ProgramKey, RuntimePlace), Tries>,
+    soon: Vec<Soon>,
     stats: RuntimeStats,
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
     unknown: BTreeMap<Box<str>, u64>,
@@ -161,6 +185,7 @@ impl Runtimes {
     /// A program is gone.
     pub(super) fn forget(&mut self, key: ProgramKey) {
         self.programs.remove(&key);
+        self.soon.retain(|soon| soon.key != key);
     }
 
     /// A program's executable memory has changed: looks whether a runtime is there.
@@ -215,17 +240,41 @@ impl Runtimes {
         program.is_some_and(|program| LANGUAGES.iter().zip(&program.of_languages).any(waits))
     }
 
-    /// When the next look at a runtime is due; none where there is none.
+    /// When the next look at a runtime, or at a function's place, is due; none where there is none.
     pub(super) fn next_look_ns(&self) -> Option<u64> {
-        self.programs.values().filter_map(Program::next_ns).min()
+        let programs = self.programs.values().filter_map(Program::next_ns);
+        programs.chain(self.soon.iter().map(|soon| soon.at_ns)).min()
     }
 
     /// Looks again at runtimes that had not begun; gives the programs of which more is known since.
     pub(super) fn look_again(&mut self, table: &Table, now_ns: u64) -> Vec<ProgramKey> {
+        self.ask_soon(table, now_ns);
         let is_due = |program: &Program| program.next_ns().is_some_and(|next_ns| next_ns <= now_ns);
         let due = self.programs.iter().filter(|(_, program)| is_due(program));
         let due: Vec<ProgramKey> = due.map(|(key, _)| *key).collect();
         due.into_iter().filter(|key| self.look(*key, table, now_ns)).collect()
+    }
+
+    /// Asks for functions that were elsewhere: where one of them is found, its name is known at all of its places.
+    fn ask_soon(&mut self, table: &Table, now_ns: u64) {
+        let due: Vec<Soon> = self.soon.extract_if(.., |soon| soon.at_ns <= now_ns).collect();
+        for soon in due {
+            let Soon { key, place, .. } = soon;
+            let is_known = self.recall(key, place).is_some() || self.remembers(key, place);
+            if is_known
+                || !matches!(
+                    self.ask(key, place, table.proc_id(key), now_ns),
+                    Err(Unnamed::ForNow(Nameless::Replaced) | Unnamed::PutOff)
+                )
+            {
+                continue;
+            }
+            let tries = soon.tries + 1;
+            if tries < SOON_TRIES {
+                let at_ns = now_ns + SOON_NS * u64::from(tries + 1);
+                self.soon.push(Soon { tries, at_ns, ..soon });
+            }
+        }
     }
 
     /// Looks at what waits of a program; true where that has an end.
@@ -282,9 +331,19 @@ impl Runtimes {
         {
             return self.nameless(place, false);
         }
+        match self.ask(key, place, tgid, now_ns) {
+            Ok(frames) => known(frames),
+            Err(Unnamed::Never) => self.nameless(place, true),
+            Err(Unnamed::PutOff) => self.nameless(place, false),
+            Err(Unnamed::ForNow(nameless)) => self.nameless_for_now(key, place, nameless, now_ns),
+        }
+    }
+
+    /// Asks for a place's frames, and remembers them.
+    fn ask(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Result<Frames, Unnamed> {
         let Some(asked) = self.asking(key, place, tgid) else {
             self.stats.unreadable += 1;
-            return self.nameless(place, true);
+            return Err(Unnamed::Never);
         };
         let second = now_ns / 1_000_000_000;
         if self.asked_in_second.0 != second {
@@ -292,26 +351,25 @@ impl Runtimes {
         }
         if self.asked_in_second.1 >= MAX_ASKED_PER_SECOND {
             self.stats.put_off += 1;
-            return self.nameless(place, false);
+            return Err(Unnamed::PutOff);
         }
         self.asked_in_second.1 += 1;
         match guarded_for(asked.0, asked.1) {
             Some(Ok(named)) => {
                 let frames: Frames = named.into_iter().map(|frame| self.intern(frame)).collect();
                 self.remember(key, place, Arc::clone(&frames));
-                known(frames)
+                Ok(frames)
             }
-            Some(Err(Nameless::Replaced)) => {
-                self.stats.replaced += 1;
-                self.nameless_for_now(key, place, now_ns)
-            }
-            Some(Err(Nameless::Unreadable)) => {
-                self.stats.unreadable += 1;
-                self.nameless_for_now(key, place, now_ns)
+            Some(Err(nameless)) => {
+                match nameless {
+                    Nameless::Replaced => self.stats.replaced += 1,
+                    Nameless::Unreadable => self.stats.unreadable += 1,
+                }
+                Err(Unnamed::ForNow(nameless))
             }
             None => {
                 self.stats.put_off += 1;
-                self.nameless(place, false)
+                Err(Unnamed::PutOff)
             }
         }
     }
@@ -338,7 +396,7 @@ impl Runtimes {
     }
 
     /// Without a name until it is asked for again, if it is, and that not for ever.
-    fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace, now_ns: u64) -> Known {
+    fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace, nameless: Nameless, now_ns: u64) -> Known {
         if !LANGUAGES[language_of(place.frame)].comes_back() {
             return self.nameless(place, true);
         }
@@ -346,9 +404,18 @@ impl Runtimes {
             self.tries.clear();
         }
         let tries = self.tries.entry((key, place)).or_default();
+        let is_first = tries.done == 0;
         tries.done = tries.done.saturating_add(1);
         tries.next_ns = now_ns + TRY_AGAIN_NS * u64::from(tries.done);
         let is_final = tries.done >= MAX_TRIES;
+        if is_first && matches!(nameless, Nameless::Replaced) && self.soon.len() < MAX_SOON {
+            self.soon.push(Soon {
+                key,
+                place,
+                tries: 0,
+                at_ns: now_ns + SOON_NS,
+            });
+        }
         self.nameless(place, is_final)
     }
 
