@@ -215,7 +215,7 @@ impl Sampling {
                 }
                 self.want_tables(now);
                 self.cpu_budget.hurry(self.is_behind(now));
-                // The kernel side wakes this thread at a sample: neither the next drain nor a timer's period goes by that.
+                // The kernel side asks at a sample: neither the next drain nor a timer's period goes by that.
                 if is_quiet {
                     let is_calm = self.nothing_waits() && !self.bursting.is_running();
                     let often = if is_calm { 1 } else { DRAINS_WHILE_WAITING };

@@ -319,7 +319,7 @@ impl Sensor {
         Ok(count)
     }
 
-    /// True where samples should be fetched soon: they take a part of the ring, or there are deferred stacks among them.
+    /// True where samples should be fetched soon: they take a part of the ring, or have deferred stacks.
     pub fn is_asked_for(&self) -> bool {
         self.is_asked_for
     }

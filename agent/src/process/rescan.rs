@@ -114,7 +114,7 @@ impl RescanSchedule {
         self.backoffs.get(&tgid)?.waits.map(|(mapped_ns, _)| mapped_ns)
     }
 
-    /// True where a look that is put off may be made for a stack that waits for it: there are so many more of them then.
+    /// True where a look that is put off may be made since a stack waits for it: that makes more of them.
     pub(super) fn may_hurry(&mut self, tgid: u32, now_ns: u64) -> bool {
         let waiting = self.backoffs.get(&tgid).filter(|backoff| backoff.waits.is_some());
         let may = |backoff: &RescanBackoff| now_ns >= backoff.looked_ns + backoff.spacing_ns() / HURRY_PART;
