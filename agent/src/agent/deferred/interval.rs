@@ -9,8 +9,7 @@ use crate::process::Table;
 
 impl Interval {
     /// Goes on with the walks for which `may_be_there` says that what they waited for has come. Those that end are
-    /// samples like all others from now on; others may stop again, further on. True where code was found of which
-    /// nothing was known: walks go on there once its program is published.
+    /// samples like all others from now on; others may stop again, further on.
     pub(super) fn walk_deferred(
         &mut self,
         tables: &mut Tables,
@@ -19,14 +18,12 @@ impl Interval {
         stats: &mut UnwindStats,
         may_be_there: impl Fn(CodeLocation) -> bool,
         now_ns: u64,
-    ) -> bool {
-        let mut has_found = false;
+    ) {
         let mut waiting = Vec::with_capacity(self.deferred.len());
         for mut deferred in self.deferred.take() {
             let stop = if deferred.may_go_on(&may_be_there) {
                 deferred.walk_on(tables, &mut memory.stack_pool, table, now_ns)
             } else {
-                has_found |= deferred.is_astray() && deferred.locate(table, now_ns) == Some(true);
                 WalkStop::NoTable
             };
             if stop == WalkStop::NoTable {
@@ -36,7 +33,6 @@ impl Interval {
             }
         }
         self.deferred.put_back(waiting);
-        has_found
     }
 
     /// Walks the stacks that waited, with the tables that are there now.

@@ -115,16 +115,8 @@ impl OwnedSample {
 
 impl DeferredStack {
     /// True where the walk stopped at code of which nothing was known.
-    pub(super) fn is_astray(&self) -> bool {
+    fn is_astray(&self) -> bool {
         self.stop.location.source == SourceId::UNKNOWN
-    }
-
-    /// Looks again where the walk stopped: whether something is known of the code there by now. None where there may be
-    /// none.
-    pub(super) fn locate(&mut self, table: &mut Table, now_ns: u64) -> Option<bool> {
-        let (address, _) = stopped_at(&self.sample.user, &self.walk).filter(|(_, is_code)| *is_code)?;
-        self.stop.location = table.location(self.sample.key, address, true, now_ns);
-        Some(!self.is_astray())
     }
 
     /// True where the walk stopped at code whose table may have come.
@@ -285,12 +277,14 @@ impl DeferredStacks {
     pub(super) fn look_again(&mut self, table: &mut Table, now_ns: u64) -> Look {
         let mut look = Look::default();
         for deferred in self.0.iter_mut().filter(|deferred| deferred.is_astray()) {
-            let Some(is_found) = deferred.locate(table, now_ns) else {
+            let sample = &deferred.sample;
+            let Some((address, true)) = stopped_at(&sample.user, &deferred.walk) else {
                 continue;
             };
-            let sample = &deferred.sample;
-            look.found |= is_found;
-            look.waits |= !is_found && table.may_read_after(sample.key, sample.time_ns);
+            deferred.stop.location = table.location(sample.key, address, true, now_ns);
+            let is_unknown = deferred.is_astray();
+            look.found |= !is_unknown;
+            look.waits |= is_unknown && table.may_read_after(deferred.sample.key, deferred.sample.time_ns);
         }
         look
     }

@@ -34,7 +34,9 @@ impl Sampling {
         let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
         for interval in closing.chain([&mut self.interval, &mut self.next]) {
             let (tables, there) = (self.sensor.tables(), |location| self.unwinding.may_be_there(location));
-            has_found |= interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, there, now);
+            interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, there, now);
+            // Walks go on there once its program is published.
+            has_found |= interval.deferred.look_again(&mut self.table, now).found;
         }
         if has_found {
             self.unwinding.look_at_stacks();
