@@ -6,6 +6,9 @@ pub(crate) const WAITS: [&str; 2] = ["off_cpu", "run_queue"];
 /// Longest type, and longest unit, in bytes.
 pub(crate) const MAX_BYTES: usize = 128;
 
+/// Types that tell of waits: the waits themselves, and who ended them.
+pub(crate) const OF_WAITS: [&str; 3] = ["off_cpu", "run_queue", "wake_up"];
+
 /// In words.
 pub(crate) const ALLOWED: &str = "a text of 1 to 128 bytes without control characters, such as cpu or off-cpu";
 

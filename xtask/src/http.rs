@@ -102,6 +102,12 @@ impl Client {
         Ok(rows.first().and_then(|row| row.first()).map_or(0, integer))
     }
 
+    /// Rows of the tables of samples and of waits that match: an agent's account is of both.
+    pub(crate) fn stored_rows(&self, condition: &str) -> Result<i64> {
+        let of = |table| self.sql_number(&format!("SELECT count(*) FROM {table} WHERE {condition}"));
+        Ok(of("samples")? + of("waits")?)
+    }
+
     /// Any request. Errors are those of the connection; every status is an answer.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
         let authority = self

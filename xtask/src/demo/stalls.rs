@@ -126,14 +126,17 @@ fn burst(client: &Client, node: &str, cpu: &str, seconds: u64, stop: &Stop) -> R
 /// Says what ran before softirqs' own thread, and how long that waited; an error where it is not the reader.
 fn judge(client: &Client, window: &[(&str, &str)], cpu: &str) -> Result<()> {
     let handler = format!("ksoftirqd/{cpu}");
-    let of = |what: &str| {
+    let of = |what: &str, table: &str| {
         format!(
-            "SELECT {what} FROM samples WHERE thread = '{handler}' AND ts_ns >= {}000000 AND ts_ns < {}000000",
+            "SELECT {what} FROM {table} WHERE thread = '{handler}' AND ts_ns >= {}000000 AND ts_ns < {}000000",
             window[0].1, window[1].1
         )
     };
-    let ran = client.sql_number(&format!("{} AND type = 'cpu'", of("count(*)")))?;
-    let waited = client.sql_number(&format!("{} AND type = 'run_queue'", of("coalesce(sum(value), 0)")))?;
+    let ran = client.sql_number(&format!("{} AND type = 'cpu'", of("count(*)", "samples")))?;
+    let waited = client.sql_number(&format!(
+        "{} AND type = 'run_queue'",
+        of("coalesce(sum(value), 0)", "waits")
+    ))?;
     println!(
         "\n{handler}: {ran} samples, and {:.2} s of waiting for the CPU",
         waited as f64 / 1e9

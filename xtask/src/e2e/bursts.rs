@@ -305,8 +305,9 @@ fn check_accounts(client: &Client) -> Result<()> {
         );
         all += stored;
     }
-    let rows = client.sql_number("SELECT count(*) FROM samples")?;
-    let distinct = client.sql_number("SELECT count(*) FROM (SELECT DISTINCT type, cpu, tid, ts_ns FROM samples)")?;
+    let rows = client.stored_rows("true")?;
+    let of = |table| format!("SELECT count(*) FROM (SELECT DISTINCT type, cpu, tid, ts_ns FROM {table})");
+    let distinct = client.sql_number(&of("samples"))? + client.sql_number(&of("waits"))?;
     ensure!(
         rows == all && rows == distinct,
         "{all} by the ledger, {rows} rows, {distinct} distinct"

@@ -5,3 +5,4 @@
 pub(crate) mod bounds;
 pub(crate) mod run;
 pub(crate) mod shape;
+pub(crate) mod tables;

@@ -6,7 +6,8 @@ use crate::query::limits::reservation::Reservation;
 use crate::query::plan::small_tables::engine_error;
 use crate::query::sql::bounds::{OF_ANY_SIZE, ROWS, bounded, few_references};
 use crate::query::sql::shape;
-use crate::store::{Snapshot, Table};
+use crate::query::sql::tables;
+use crate::store::Snapshot;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
@@ -64,6 +65,7 @@ pub async fn sql(admission: &Admission, snapshot: &Snapshot, statement: &str) ->
         context.deregister_udf(name);
         context.deregister_udtf(name);
     }
+    tables::split_waits(&context).map_err(statement_error)?;
     shape::of_text(statement)?;
     let state = context.state();
     let dialect = state.config_options().sql_parser.dialect;
@@ -71,6 +73,7 @@ pub async fn sql(admission: &Admission, snapshot: &Snapshot, statement: &str) ->
     // Bounds first: whoever looks at a plan looks at a part as often as it is referred to.
     shape::of_tree(&statement)?;
     few_references(&statement)?;
+    tables::waits_where_they_are(&statement)?;
     let plan = state.statement_to_plan(statement).await.map_err(statement_error)?;
     let plan = bounded(plan)?.map_err(statement_error)?;
     options.verify_plan(&plan).map_err(statement_error)?;
@@ -202,7 +205,7 @@ fn statement_error(error: DataFusionError) -> QueryError {
                 message.truncate(end);
                 message.push('…');
             }
-            let tables = Table::ALL.map(Table::name).join(", ");
+            let tables = tables::names().join(", ");
             QueryError::bad_query(
                 message,
                 format!("statements read: SELECT, EXPLAIN, or a query of information_schema; tables are {tables}"),

@@ -160,7 +160,8 @@ async fn ordinary_statements_are_answered() {
     for statement in [
         // What the page asks.
         "SELECT module, build_id, file, min(line), max(line) FROM frames WHERE kind = 'native' AND function = 'work' GROUP BY module, build_id, file LIMIT 2000",
-        "SELECT DISTINCT type FROM samples WHERE hour >= '2026-11-22T10' UNION SELECT DISTINCT type FROM samples_minute WHERE hour >= '2026-11-21T12'",
+        "SELECT DISTINCT type FROM samples WHERE hour >= '2026-11-22T10' UNION SELECT DISTINCT type FROM samples_minute WHERE hour >= '2026-11-21T12' \
+         UNION SELECT DISTINCT type FROM waits WHERE hour >= '2026-11-22T10' UNION SELECT DISTINCT type FROM waits_minute WHERE hour >= '2026-11-21T12'",
         // What people ask.
         "EXPLAIN SELECT upper(function) || '()' FROM frames",
         "SELECT module || '+' || file AS place, count(*) FROM frames GROUP BY place HAVING length(module || '+' || file) > 0 ORDER BY place DESC",

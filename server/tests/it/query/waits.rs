@@ -227,7 +227,7 @@ async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     server.store.flush().await.unwrap();
     let asked = [&window[..], &[("waits", "true")]].concat();
     assert_eq!(server.json("timeline", &asked).await["samples"], *samples);
-    let sql = "SELECT wait_ns FROM samples WHERE type <> 'cpu' AND thread = 'main' ORDER BY ts_ns";
+    let sql = "SELECT wait_ns FROM waits WHERE thread = 'main' ORDER BY ts_ns";
     let lengths = truth.iter().filter(|told| told.0 != "cpu");
     let lengths: Vec<Value> = lengths.map(|told| json!([length(told)])).collect();
     let (_, answer) = server.sql(sql).await;
@@ -247,4 +247,67 @@ async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     let both = [&window[..], &[("waits", "true"), ("before", "1s"), ("match", "leaf")]].concat();
     let (status, code, said) = server.error("timeline", &both).await;
     assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+}
+
+/// Who counts rows of `samples` means what ran.
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_reads_waits_from_tables_of_their_own() {
+    let server = filled_with_waits(recent()).await;
+    let count = |is_wait: bool| TOLD.iter().filter(|told| (told.0 != "cpu") == is_wait).count();
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        for (statement, right) in [
+            ("SELECT count(*) FROM samples", json!([[count(false)]])),
+            ("SELECT count(*) FROM waits", json!([[count(true)]])),
+            ("SELECT DISTINCT type FROM samples", json!([["cpu"]])),
+            (
+                "SELECT type, count(*) FROM waits GROUP BY type ORDER BY type",
+                json!([["off_cpu", 5], ["run_queue", 1]]),
+            ),
+            // Both at once, and a type that is left out where there is none.
+            (
+                "SELECT s.n, w.n FROM (SELECT count(*) AS n FROM samples WHERE type <> 'off_cpu') s \
+                 CROSS JOIN (SELECT count(*) AS n FROM waits w WHERE w.type = 'run_queue') w",
+                json!([[count(false), 1]]),
+            ),
+            (
+                "SELECT count(*) FROM waits_minute UNION ALL SELECT count(*) FROM samples_10s",
+                json!([[0], [0]]),
+            ),
+        ] {
+            let (status, answer) = server.sql(statement).await;
+            let answer: Value = serde_json::from_slice(&answer).unwrap();
+            assert_eq!(
+                (status.as_u16(), &answer["rows"]),
+                (200, &right),
+                "{statement}: {answer}"
+            );
+        }
+    }
+    let columns = |table: &str| {
+        format!("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{table}' ORDER BY 1")
+    };
+    for (samples, waits) in [
+        ("samples", "waits"),
+        ("samples_hour", "waits_hour"),
+        ("samples_10s", "waits_10s"),
+    ] {
+        assert_eq!(server.sql(&columns(samples)).await, server.sql(&columns(waits)).await);
+    }
+    // No row would be found, and that without a word.
+    for (statement, table) in [
+        ("SELECT count(*) FROM samples WHERE type = 'off_cpu'", "waits"),
+        ("SELECT s.tid FROM samples AS s WHERE 'run_queue' = s.type", "waits"),
+        (
+            "EXPLAIN SELECT * FROM samples_hour WHERE type IN ('off_cpu', 'wake_up')",
+            "waits_hour",
+        ),
+    ] {
+        let (status, body) = server.sql(statement).await;
+        let (status, code, said) = error_of(status, &body);
+        assert_eq!((status, code.as_str()), (400, "bad_query"), "{statement}");
+        assert!(said.contains(&format!("stand in {table}, not in samples")), "{said}");
+    }
 }

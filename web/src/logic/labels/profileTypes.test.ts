@@ -4,9 +4,13 @@ import { typeHint, typeName, typesOf, typesQuery } from "./profileTypes.ts";
 
 it("asks samples for the newest hours and roll-ups for the rest", () => {
   const until = Date.UTC(2026, 10, 22, 12, 30);
+  const of = (table: string, from: string) =>
+    `SELECT DISTINCT type FROM ${table} WHERE hour >= '${from}' AND hour <= '2026-11-22T12'`;
+  const [newest, whole] = ["2026-11-22T10", "2026-11-21T12"];
   expect(typesQuery({ from: until - 86_400_000, until })).toBe(
-    "SELECT DISTINCT type FROM samples WHERE hour >= '2026-11-22T10' AND hour <= '2026-11-22T12' UNION " +
-      "SELECT DISTINCT type FROM samples_minute WHERE hour >= '2026-11-21T12' AND hour <= '2026-11-22T12'",
+    [of("samples", newest), of("samples_minute", whole), of("waits", newest), of("waits_minute", whole)].join(
+      " UNION ",
+    ),
   );
   expect(typesQuery({ from: until - 60_000, until })).toContain("FROM samples WHERE hour >= '2026-11-22T12'");
 });

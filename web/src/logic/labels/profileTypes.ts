@@ -37,10 +37,10 @@ export function typesQuery({ from, until }: Window): string {
   const within = (begin: number) => `hour >= ${hour(begin)} AND hour <= ${hour(until)}`;
   const newest = Math.max(from, until - 2 * HOUR_MS);
   const [samples, rollups] = [within(newest), within(from)];
-  return (
-    `SELECT DISTINCT type FROM samples WHERE ${samples} ` +
-    `UNION SELECT DISTINCT type FROM samples_minute WHERE ${rollups}`
-  );
+  const of = (table: string) =>
+    `SELECT DISTINCT type FROM ${table} WHERE ${samples} ` +
+    `UNION SELECT DISTINCT type FROM ${table}_minute WHERE ${rollups}`;
+  return `${of("samples")} UNION ${of("waits")}`;
 }
 
 /** What agents tell comes first: CPU time, waits; others in the order of the alphabet. */

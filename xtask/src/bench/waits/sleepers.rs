@@ -91,7 +91,7 @@ impl Bench<'_> {
         let lost = samples_lost(&node);
         let (taken, stored) = (integer(&node["samples_taken"]), integer(&node["samples_stored"]));
         let told = self.client.sql_number(&format!(
-            "SELECT count(DISTINCT tid) FROM samples WHERE type = 'off_cpu' AND thread LIKE 'sleeper-%' AND ts_ns >= {started}000000"
+            "SELECT count(DISTINCT tid) FROM waits WHERE type = 'off_cpu' AND thread LIKE 'sleeper-%' AND ts_ns >= {started}000000"
         ))?;
         let a_second = (taken - taken_before) as f64 / seconds;
         println!(
