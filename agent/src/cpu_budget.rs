@@ -15,12 +15,12 @@ use crate::sys::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 /// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what
 /// cannot wait.
 const USED_PART: f64 = 0.8;
-/// The same in the first minute, in which what runs is met all at once: what cannot wait then is more, and comes in
-/// pieces.
+/// The same in the first seconds, in which what runs is met all at once: what cannot wait then is more, and comes in
+/// pieces. Were they more, the first batch would wait for its tables and names.
 const USED_PART_AT_START: f64 = 0.6;
-const START_NS: u64 = 60_000_000_000;
+const START_NS: u64 = 12_000_000_000;
 /// In a hurry all of these parts are so much larger: where programs start and end all the time, batches fall behind for
-/// ever with less. In the first minute what there is to do ends by itself, and the limit holds.
+/// ever with less. In the first seconds the limit holds.
 const HURRY: f64 = 2.0;
 const HURRY_AT_START: f64 = 1.1;
 /// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry.
@@ -106,8 +106,8 @@ impl CpuBudget {
         }
     }
 
-    /// Whether what was sampled waits for so long, or takes so much room, that all may take more; after the first
-    /// minute more than the limit.
+    /// Whether what was sampled waits for so long, or takes so much room, that all may take more; after the start
+    /// more than the limit.
     pub(crate) fn hurry(&self, hurried: bool) {
         if let Some(limited) = &self.0 {
             limited.bucket().hurried = hurried;

@@ -1,4 +1,5 @@
-//! Single numbers out of a large table, through a small memory of blocks.
+//! Small pieces out of a large part of a file, in any order, through a small memory of blocks: lists of functions, of
+//! their descriptions and of names lead to and fro.
 
 use super::image::Image;
 
@@ -33,8 +34,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
         }
     }
 
-    pub(crate) fn byte(&mut self, at: u64) -> Option<u8> {
-        let (number, rest) = (at / BLOCK_BYTES, usize::try_from(at % BLOCK_BYTES).ok()?);
+    /// What is there of a block.
+    fn block(&mut self, number: u64) -> Option<&[u8]> {
         let slot = usize::try_from(number).ok()? % BLOCKS;
         let block = self.blocks.get_mut(slot)?;
         if block.tag != number + 1 {
@@ -47,7 +48,29 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
                 .read_offset(self.offset.checked_add(begin)?, &mut block.bytes)?;
             block.tag = number + 1;
         }
-        block.bytes.get(rest).copied()
+        Some(&block.bytes)
+    }
+
+    pub(crate) fn byte(&mut self, at: u64) -> Option<u8> {
+        let rest = usize::try_from(at % BLOCK_BYTES).ok()?;
+        self.block(at / BLOCK_BYTES)?.get(rest).copied()
+    }
+
+    /// Fills a buffer with what lies there; none where the part ends before.
+    pub(crate) fn copy(&mut self, at: u64, mut into: &mut [u8]) -> Option<()> {
+        let mut at = at;
+        while !into.is_empty() {
+            let begin = usize::try_from(at % BLOCK_BYTES).ok()?;
+            let there = self.block(at / BLOCK_BYTES)?.get(begin..)?;
+            let bytes = there.len().min(into.len());
+            if bytes == 0 {
+                return None;
+            }
+            let (now, later) = into.split_at_mut(bytes);
+            now.copy_from_slice(there.get(..bytes)?);
+            (into, at) = (later, at.checked_add(bytes as u64)?);
+        }
+        Some(())
     }
 
     /// An unsigned little-endian number of at most 8 bytes.

@@ -1,5 +1,6 @@
 //! Where a file's dynamic symbols lie that are no functions: data that other files may refer to by name.
 
+use super::blocks::Blocks;
 use super::image::{Image, field};
 use super::symbols::{SHT_DYNSYM, SYMBOL_BYTES};
 
@@ -7,44 +8,6 @@ const SHN_UNDEF: u64 = 0;
 /// Symbols that are looked at; a large library has some ten thousand.
 const MAX_SYMBOLS: u64 = 1 << 18;
 const CHUNK_SYMBOLS: u64 = 512;
-
-/// Names that were read at once, since symbols mostly have them one behind the other.
-#[derive(Default)]
-struct Window {
-    begin: u64,
-    bytes: Vec<u8>,
-}
-
-impl Window {
-    /// Some bytes of a file, of which there are `left` at least.
-    fn at<R: Fn(u64, &mut [u8]) -> bool>(
-        &mut self,
-        image: &Image<R>,
-        from: u64,
-        count: usize,
-        left: u64,
-    ) -> Option<&[u8]> {
-        const WINDOW_BYTES: u64 = 1 << 14;
-        let is_there = |window: &Self| {
-            let first = from
-                .checked_sub(window.begin)
-                .and_then(|first| usize::try_from(first).ok())?;
-            let end = first.checked_add(count)?;
-            (end <= window.bytes.len()).then_some(first..end)
-        };
-        if is_there(self).is_none() {
-            self.begin = from;
-            self.bytes
-                .resize(usize::try_from(WINDOW_BYTES.min(left)).ok()?.max(count), 0);
-            if image.read_offset(from, &mut self.bytes).is_none() {
-                self.bytes.clear();
-                return None;
-            }
-        }
-        let range = is_there(self)?;
-        self.bytes.get(range)
-    }
-}
 
 /// The addresses, in the file's own, of dynamic symbols by these names; none for one that is not there.
 pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, names: &[&str]) -> Vec<Option<u64>> {
@@ -60,7 +23,8 @@ pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, n
         return found;
     }
     let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
-    let mut names_near = Window::default();
+    let mut texts = Blocks::new(image, strings.offset, strings.bytes);
+    let mut text = vec![0; longest + 1];
     let mut chunk = vec![0; CHUNK_SYMBOLS as usize * SYMBOL_BYTES];
     let count = (table.bytes / SYMBOL_BYTES as u64).min(MAX_SYMBOLS);
     for first in (0..count).step_by(CHUNK_SYMBOLS as usize) {
@@ -81,10 +45,10 @@ pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, n
                 continue;
             }
             let there = (longest + 1).min((strings.bytes - name) as usize);
-            let from = strings.offset.saturating_add(name);
-            let Some(text) = names_near.at(image, from, there, strings.bytes - name) else {
+            let Some(text) = text.get_mut(..there) else { continue };
+            if texts.copy(name, text).is_none() {
                 continue;
-            };
+            }
             let end = text.iter().position(|byte| *byte == 0).unwrap_or(there);
             if let Some(at) = names.iter().position(|wanted| wanted.as_bytes() == &text[..end]) {
                 found[at] = Some(address);

@@ -18,6 +18,7 @@ mod read_turn;
 pub(crate) mod reader;
 pub(crate) mod symbols;
 
+pub(crate) use blocks::Blocks;
 pub(crate) use compressed::{decompressed, decompressed_bytes};
 pub(crate) use coverage::Coverage;
 pub(crate) use dynamic::dynamic_symbols;

@@ -9,7 +9,7 @@ use super::entry::{Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
 use super::error::TableError;
 use super::table_builder::{TableBuilder, Taken};
 use crate::elf::reader::{Bases, Reader};
-use crate::elf::{FileRange, Image, decompressed};
+use crate::elf::{Blocks, FileRange, Image, decompressed};
 
 /// CIEs that are remembered. The linker leaves few in .eh_frame; .debug_frame has one per compilation unit, in front of
 /// those that use it.
@@ -27,7 +27,6 @@ const INDEX_ENTRY_BYTES: u64 = 8;
 const INDEX_BLOCK: u64 = 512;
 /// A file of 4 GiB of code has fewer.
 const MAX_INDEXED: u64 = 1 << 24;
-const NEAR_BYTES: usize = 16 * 1024;
 
 /// Where .eh_frame lies: address, offset in the file, bytes up to its end or its segment's.
 fn eh_frame<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<(u64, u64, u64)> {
@@ -259,7 +258,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             self.malformed();
             return Ok(());
         };
-        let mut near = Near::default();
+        let place = self.image.place(self.address);
+        let mut section = place.map(|(offset, bytes)| Blocks::new(self.image, offset, bytes));
         // Each function has a byte at least; an index that is out of order has no end that one would meet.
         let last = next.saturating_add(addresses.end - addresses.start).saturating_add(2);
         while let Some(entries) = index
@@ -271,23 +271,17 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
                 if begin >= addresses.end {
                     return Ok(());
                 }
-                self.describe(description, &mut near)?;
+                self.describe(description, section.as_mut())?;
             }
         }
         Ok(())
     }
 
     /// Takes the function that is described at an address.
-    fn describe(&mut self, address: u64, near: &mut Near) -> Result<(), TableError> {
+    fn describe(&mut self, address: u64, section: Option<&mut Blocks<'_, R>>) -> Result<(), TableError> {
         let offset = address.checked_sub(self.address);
-        let place = offset
-            .zip(self.file_offset)
-            .and_then(|(offset, file)| file.checked_add(offset));
-        let image = self.image;
-        let body = place.and_then(|place| {
-            read_entry(MAX_ENTRY_BYTES, |at, into| {
-                near.read(image, place.checked_add(at)?, into)
-            })
+        let body = offset.zip(section).and_then(|(offset, section)| {
+            read_entry(MAX_ENTRY_BYTES, |at, into| section.copy(offset.checked_add(at)?, into))
         });
         let (Some(offset), Some(body)) = (offset, body) else {
             self.malformed();
@@ -381,38 +375,6 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             (Kind::Cie, reader) => Common::parse(reader, self.format, self.image.arch, self.bases),
             _ => None,
         }
-    }
-}
-
-/// A block of the file around what was read last: neighbours in the index are mostly described one behind the other.
-#[derive(Default)]
-struct Near {
-    offset: u64,
-    bytes: Vec<u8>,
-}
-
-impl Near {
-    fn read<R: Fn(u64, &mut [u8]) -> bool>(&mut self, image: &Image<R>, offset: u64, into: &mut [u8]) -> Option<()> {
-        if !self.copy(offset, into) {
-            self.bytes.resize(NEAR_BYTES, 0);
-            self.offset = offset;
-            if image.read_offset(offset, &mut self.bytes).is_none() {
-                // The file ends before.
-                self.bytes.clear();
-            }
-            if !self.copy(offset, into) {
-                image.read_offset(offset, into)?;
-            }
-        }
-        Some(())
-    }
-
-    fn copy(&self, offset: u64, into: &mut [u8]) -> bool {
-        let begin = offset
-            .checked_sub(self.offset)
-            .and_then(|begin| usize::try_from(begin).ok());
-        let part = begin.and_then(|begin| self.bytes.get(begin..)?.get(..into.len()));
-        part.map(|part| into.copy_from_slice(part)).is_some()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Large files part by part, held against the same files as a whole.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -90,6 +92,38 @@ fn every_part_says_what_the_whole_says() {
         }
         println!("{}: {rows} rows of {compared} parts of {parts}", path.display());
         assert!(rows > 10_000);
+    }
+}
+
+/// Linkers put code together from several places: neighbours are described in runs far from each other, by turns.
+#[test]
+fn a_part_is_read_about_once() {
+    const PAGE: u64 = 4096;
+    let own = std::env::current_exe().unwrap();
+    for path in large_files().into_iter().chain([own]) {
+        let outline = outline_of(&path).expect("so large a file is divided");
+        let file = File::open(&path).unwrap();
+        let parts = outline.chunks / outline.chunks_of(0).len() as u32;
+        let (mut read_bytes, mut read_once) = (0, 0);
+        for part in (0..parts).step_by((parts as usize / COMPARED).max(1)) {
+            let pages: RefCell<(HashSet<u64>, u64)> = RefCell::default();
+            let read = |offset: u64, into: &mut [u8]| {
+                let mut pages = pages.borrow_mut();
+                pages.0.extend(offset / PAGE..=(offset + into.len() as u64) / PAGE);
+                pages.1 += into.len() as u64;
+                file.read_exact_at(into, offset).is_ok()
+            };
+            let _ = compile_part(read, &outline, part, ROW_LIMIT);
+            let (pages, bytes) = pages.into_inner();
+            read_bytes += bytes;
+            read_once += pages.len() as u64 * PAGE;
+        }
+        println!("{}: {read_bytes} bytes for {read_once}", path.display());
+        assert!(
+            read_bytes < 3 * read_once,
+            "{}: {read_bytes} bytes for {read_once}",
+            path.display()
+        );
     }
 }
 
