@@ -331,7 +331,8 @@ mod tests {
     #[test]
     fn it_always_gets_a_part_and_more_where_stacks_wait() {
         let (mut bucket, allowed) = limited();
-        let mut seconds = |waits| run(&mut bucket, MS, 3 * allowed, waits);
+        // Each from the start on.
+        let seconds = |waits| run(&mut bucket.clone(), MS, 3 * allowed, waits);
         let least = ((allowed as f64 * LEAST_PART) as u64).max((LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64);
         let for_stacks = (LEAST_FOR_STACKS_AT_START * SLOWNESS * SECOND as f64) as u64;
         for (waits, least) in [(Waits::Nobody, least), (Waits::Stacks, for_stacks)] {
