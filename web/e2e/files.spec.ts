@@ -179,6 +179,8 @@ test("views without a graph are saved with their charts as they are", async ({ p
   const selected = await stored(request, "charts", STACKS);
   await page.goto(at(WINDOW, { ...selected, view: "heatmap" }));
   await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(2);
+  // The graph below comes by an answer of its own.
+  await drawn(page);
   await page.getByRole("button", { name: /^Share/ }).click();
   const [download] = await Promise.all([
     page.waitForEvent("download"),
