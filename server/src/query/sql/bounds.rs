@@ -6,6 +6,7 @@
 //! as a statement refers to it.
 
 use crate::query::limits::error::QueryError;
+use crate::query::sql::shape;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -18,7 +19,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{self, ObjectName, Query, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visit, Visitor};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -68,11 +69,8 @@ const GATHERING: [&str; 2] = ["array_agg", "string_agg"];
 /// # Errors
 /// For a statement that refers too often to parts of itself to be planned.
 pub(crate) fn few_references(statement: &Parsed) -> Result<(), QueryError> {
-    let statement: &ast::Statement = match statement {
-        Parsed::Statement(statement) => statement,
-        Parsed::Explain(explain) => return few_references(&explain.statement),
-        // Nothing that reads.
-        _ => return Ok(()),
+    let Some(statement) = shape::tree(statement) else {
+        return Ok(());
     };
     let mut parts = Parts::default();
     let _ = statement.visit(&mut parts);
@@ -105,8 +103,7 @@ impl Visitor for Parts {
     }
 
     fn pre_visit_relation(&mut self, table: &ObjectName) -> ControlFlow<()> {
-        let name = table.0.last().and_then(|part| part.as_ident());
-        self.tables.extend(name.map(|name| name.value.to_lowercase()));
+        self.tables.extend(shape::table_name(table));
         ControlFlow::Continue(())
     }
 }

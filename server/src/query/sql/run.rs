@@ -65,8 +65,8 @@ pub async fn sql(admission: &Admission, snapshot: &Snapshot, statement: &str) ->
         context.deregister_udf(name);
         context.deregister_udtf(name);
     }
-    tables::split_waits(&context).map_err(statement_error)?;
     shape::of_text(statement)?;
+    tables::split_waits(&context).map_err(statement_error)?;
     let state = context.state();
     let dialect = state.config_options().sql_parser.dialect;
     let statement = state.sql_to_statement(statement, &dialect).map_err(statement_error)?;

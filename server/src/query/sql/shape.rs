@@ -7,7 +7,7 @@
 
 use crate::query::limits::error::QueryError;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{self, Expr, Query, SetExpr, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query, SetExpr, TableFactor, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::ops::ControlFlow;
@@ -112,16 +112,28 @@ fn is_nested_type(token: &Token) -> bool {
     matches!(token, Token::Word(word) if TYPES.iter().any(|name| word.value.eq_ignore_ascii_case(name)))
 }
 
+/// The tree of a statement, or of what it explains; none of what does not read.
+pub(crate) fn tree(statement: &Parsed) -> Option<&ast::Statement> {
+    match statement {
+        Parsed::Statement(statement) => Some(statement),
+        Parsed::Explain(explain) => tree(&explain.statement),
+        _ => None,
+    }
+}
+
+/// A table's name without its schema, in lower case.
+pub(crate) fn table_name(table: &ObjectName) -> Option<String> {
+    let name = table.0.last()?.as_ident()?;
+    Some(name.value.to_lowercase())
+}
+
 /// Looks at what the parser made. Walks as deep as the tokens can make it: for a thread with a large stack.
 ///
 /// # Errors
 /// `bad_query` for what is too deep or too large to be planned.
 pub(crate) fn of_tree(statement: &Parsed) -> Result<(), QueryError> {
-    let statement: &ast::Statement = match statement {
-        Parsed::Statement(statement) => statement,
-        Parsed::Explain(explain) => return of_tree(&explain.statement),
-        // Nothing that reads.
-        _ => return Ok(()),
+    let Some(statement) = tree(statement) else {
+        return Ok(());
     };
     let mut shape = Shape::default();
     match statement.visit(&mut shape) {

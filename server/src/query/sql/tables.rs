@@ -6,13 +6,14 @@
 
 use crate::profile_type::OF_WAITS;
 use crate::query::limits::error::QueryError;
+use crate::query::sql::shape;
 use crate::store::Table;
 use datafusion::common::Result;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, ObjectName, Value, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, ObjectName, Value, Visit, Visitor};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -55,10 +56,8 @@ pub(crate) fn split_waits(context: &SessionContext) -> Result<()> {
 /// # Errors
 /// For a statement that looks for waits where there are none: it would be answered by nothing, without a word.
 pub(crate) fn waits_where_they_are(statement: &Parsed) -> Result<(), QueryError> {
-    let statement: &ast::Statement = match statement {
-        Parsed::Statement(statement) => statement,
-        Parsed::Explain(explain) => return waits_where_they_are(&explain.statement),
-        _ => return Ok(()),
+    let Some(statement) = shape::tree(statement) else {
+        return Ok(());
     };
     let mut asked = Asked::default();
     let _ = statement.visit(&mut asked);
@@ -85,8 +84,7 @@ impl Visitor for Asked {
     type Break = ();
 
     fn pre_visit_relation(&mut self, table: &ObjectName) -> ControlFlow<()> {
-        let name = table.0.last().and_then(|part| part.as_ident());
-        self.tables.extend(name.map(|name| name.value.to_lowercase()));
+        self.tables.extend(shape::table_name(table));
         ControlFlow::Continue(())
     }
 
