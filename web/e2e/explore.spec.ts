@@ -307,6 +307,40 @@ test.describe("a selector that can't be read", () => {
     await expect(page.locator(".querybox-error")).toBeHidden();
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
   });
+
+  test("is explained whatever comes between Enter and the answer: labels, a click, another control", async ({
+    page,
+    windows,
+  }) => {
+    const held = async (url: RegExp) => {
+      let release = () => {};
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      await page.route(url, async (route) => {
+        await released;
+        await route.continue();
+      });
+      return release;
+    };
+    const labels = await held(/api\/v1\/labels$/);
+    const answer = await held(/api\/v1\/top\?.*from=1000&until=2000/);
+    await page.goto(at(windows.after));
+    const box = page.getByTestId("query");
+    await box.fill("{process=dd}");
+    const asked = page.waitForRequest(/from=1000&/);
+    await box.press("Enter");
+    await asked;
+    const known = page.waitForResponse(/api\/v1\/labels$/);
+    labels();
+    await known;
+    await box.click();
+    await page.getByTestId("flamegraph").focus();
+    answer();
+    await expect(page.locator(".querybox-error")).toBeVisible();
+    await expect(page.getByRole("listbox", { name: "Suggestions" })).toBeHidden();
+    await expect(box).toHaveValue("{process=dd}");
+  });
 });
 
 test.describe("a selected frame", () => {

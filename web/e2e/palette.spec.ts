@@ -64,6 +64,21 @@ test("a key that is pressed before the first picture counts", async ({ page, win
   await expect(page.getByTestId("palette")).toBeFocused();
 });
 
+test("a key that is pressed as soon as a choice was made opens it again", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  const field = await opened(page);
+  await field.fill("utc");
+  await field.evaluate(async (element) => {
+    element.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+    // The page draws before its next task, in which the browser tells that the dialog was closed.
+    for (let turn = 0; turn < 10; turn += 1) await null;
+    document.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }));
+  });
+  await expect.poll(() => parameter(page, "tz")).toBe("utc");
+  await expect(field).toBeFocused();
+  await expect(field).toHaveValue("");
+});
+
 test("says in words that nothing is called like that; Escape and Ctrl K close it", async ({ page, windows }) => {
   await page.goto(at(windows.after));
   const field = await opened(page);

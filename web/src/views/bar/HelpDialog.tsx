@@ -1,5 +1,5 @@
 /** All keys of the page, in one place. */
-import { useEffect, useRef } from "preact/hooks";
+import { useDialog } from "../ui/hooks.ts";
 
 const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
   [
@@ -133,23 +133,13 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
 ];
 
 export function HelpDialog({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  const { leave, dialog } = useDialog(onClose);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself.
-    <dialog
-      class="help"
-      ref={dialog}
-      aria-label="Keyboard help"
-      onClose={onClose}
-      onClick={(event) => {
-        if (event.target === event.currentTarget) dialog.current?.close();
-      }}
-    >
+    <dialog class="help" aria-label="Keyboard help" {...dialog}>
       <div class="help-body">
         <div class="help-head">
           <h2>Keys</h2>
-          <button type="button" class="button tiny" onClick={() => dialog.current?.close()}>
+          <button type="button" class="button tiny" onClick={leave}>
             Close
           </button>
         </div>

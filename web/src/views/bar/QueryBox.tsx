@@ -3,7 +3,7 @@
  * among the values of all labels, and what the server can't read is told below the box, while the page shows what it
  * did.
  */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type * as Completion from "../../logic/labels/completing.ts";
 import { formatSelector, parseSelector, quote, tidySelector, wordOf } from "../../logic/labels/selector.ts";
 import { completing, labelValues, meantBy, refusalOf } from "../../state/answers/selector.ts";
@@ -52,29 +52,42 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     null,
   );
   const [picked, setPicked] = useState(-1);
-  const asked = useRef<AbortController | null>(null);
+  const suggesting = useRef<AbortController | null>(null);
+  /** What Enter began: other text alone ends it, and no list of suggestions. */
+  const submitting = useRef<AbortController | null>(null);
   const [said, setSaid] = useState<Said | null>(null);
   const completion = useRef<typeof Completion | null>(null);
 
-  useEffect(() => {
+  // With the render itself: after its picture somebody may have typed.
+  useLayoutEffect(() => {
     setText(value);
     setSaid(null);
   }, [value]);
-  useEffect(() => () => asked.current?.abort(), []);
+  const leaveQuestion = () => {
+    submitting.current?.abort();
+    submitting.current = null;
+  };
+  useEffect(
+    () => () => {
+      suggesting.current?.abort();
+      leaveQuestion();
+    },
+    [],
+  );
 
   /** Side A has no graph of its own to look into. */
   const functionsLike = (word: string) =>
     name === "Selector" ? functionNames(word, MOST_FUNCTIONS).map((one) => `${FUNCTION}${one}`) : [];
 
   const close = () => {
-    asked.current?.abort();
+    suggesting.current?.abort();
     setOffer(null);
     setPicked(-1);
   };
   const suggest = async (now: string, caret: number) => {
-    asked.current?.abort();
+    suggesting.current?.abort();
     const mine = new AbortController();
-    asked.current = mine;
+    suggesting.current = mine;
     const file = await completing();
     if (file === null || mine.signal.aborted) return;
     completion.current = file;
@@ -97,34 +110,43 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     const meant = await meantBy(word, MOST_MEANINGS, mine.signal);
     if (!mine.signal.aborted) offered([...list, ...meant.map(matcherText), ...functionsLike(word)]);
   };
-  // Who types before the labels are known is offered them once they are.
+  // Who types before the labels are known is offered them once they are, but no longer who has entered the text.
   const hasLabels = labels.data.value !== null;
   useEffect(() => {
     const element = input.current;
-    if (hasLabels && element !== null && text !== value && document.activeElement === element)
+    const isTyped = text !== value && said === null && submitting.current === null;
+    if (hasLabels && isTyped && element !== null && document.activeElement === element)
       void suggest(text, element.selectionStart ?? text.length);
   }, [hasLabels]);
+  /** Runs what Enter began, unless the text has changed meanwhile: what it gives is then of no use. */
+  const submitted = async <T,>(run: (signal: AbortSignal) => Promise<T>): Promise<{ value: T } | null> => {
+    close();
+    leaveQuestion();
+    const mine = new AbortController();
+    submitting.current = mine;
+    const value = await run(mine.signal);
+    if (mine.signal.aborted) return null;
+    submitting.current = null;
+    // Suggestions that were asked for meanwhile would hide what is told.
+    close();
+    return { value };
+  };
   /** Takes a selector that the server can read; what it can't is told, and the page stays as it is. */
   const submit = async (now: string) => {
-    close();
-    const mine = new AbortController();
-    asked.current = mine;
     const tidy = tidySelector(now);
     setText(tidy);
     setSaid(null);
-    const refusal = tidy === "" || tidy === value ? null : await refusalOf(tidy, mine.signal);
-    if (mine.signal.aborted) return;
-    if (refusal === null) onSubmit(tidy);
-    else setSaid({ message: refusal.message, hint: refusal.hint });
+    const isRead = tidy === "" || tidy === value;
+    const answer = await submitted(async (signal) => (isRead ? null : await refusalOf(tidy, signal)));
+    if (answer === null) return;
+    if (answer.value === null) onSubmit(tidy);
+    else setSaid({ message: answer.value.message, hint: answer.value.hint });
   };
   /** A word is taken where one value is meant; of several each can be chosen. */
   const submitWord = async (word: string) => {
-    close();
-    const mine = new AbortController();
-    asked.current = mine;
-    const meant = await meantBy(word, MOST_MEANINGS, mine.signal);
-    if (mine.signal.aborted) return;
-    const [first, ...others] = meant;
+    const answer = await submitted((signal) => meantBy(word, MOST_MEANINGS, signal));
+    if (answer === null) return;
+    const [first, ...others] = answer.value;
     const functions = functionsLike(word);
     if (first === undefined && functions.length === 0) setSaid(unknownWord(word));
     else if (first === undefined) {
@@ -137,7 +159,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     else {
       setSaid({ message: `Several values contain “${word}”: choose one.`, hint: "" });
       const at = { what: "label", prefix: word, from: 0 } as const;
-      setOffer({ of: word, at, caret: word.length, list: meant.map(matcherText) });
+      setOffer({ of: word, at, caret: word.length, list: answer.value.map(matcherText) });
     }
   };
   const enter = (now: string) => {
@@ -180,6 +202,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     } else if (event.key === "Tab" && offer !== null && picked >= 0) take(offer.list[picked] as string);
     else if (event.key === "Escape") {
       if (offer === null) {
+        leaveQuestion();
         setText(value);
         setSaid(null);
       }
@@ -215,6 +238,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
         data-testid={name === "Selector" ? "query" : undefined}
         onFocus={() => void completing()}
         onInput={(event) => {
+          leaveQuestion();
           setText(event.currentTarget.value);
           setSaid(null);
           void suggest(event.currentTarget.value, event.currentTarget.selectionStart ?? 0);

@@ -1,5 +1,5 @@
 /** Look closer: has nodes sampled at a high rate for a while, says what that may cost, and what became of each. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import type { ApiError } from "../../api/error.ts";
 import {
   costText,
@@ -15,6 +15,7 @@ import { count, plural } from "../../logic/text/format.ts";
 import { nodes } from "../../state/answers/agents.ts";
 import { beginBursts, burstToken, followBursts, type Outcome } from "../../state/moments/bursts.ts";
 import { lookedAt } from "../../state/moments/closer.ts";
+import { useDialog } from "../ui/hooks.ts";
 import { BurstList } from "./BurstList.tsx";
 
 /** Of nodes that are offered while one is typed; any other can be typed, too. */
@@ -70,15 +71,12 @@ const faultTold = ({ message, hint, status }: ApiError): Told => ({
 });
 
 export function BurstsDialog({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const { leave, dialog } = useDialog(onClose);
   const [wish, setWish] = useState(firstWish);
   const [told, setTold] = useState(NOTHING);
   const [isAsking, setAsking] = useState(false);
   const [wantsToken, setWantsToken] = useState(burstToken.peek() !== "");
-  useEffect(() => {
-    dialog.current?.showModal();
-    return followBursts();
-  }, []);
+  useEffect(followBursts, []);
 
   const after = (outcome: Outcome) => {
     setAsking(false);
@@ -96,20 +94,11 @@ export function BurstsDialog({ onClose }: { onClose: () => void }) {
     void beginBursts(request).then(after);
   };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself.
-    <dialog
-      class="help bursts"
-      ref={dialog}
-      aria-label="Look closer"
-      onClose={onClose}
-      onClick={(event) => {
-        if (event.target === event.currentTarget) dialog.current?.close();
-      }}
-    >
+    <dialog class="help bursts" aria-label="Look closer" {...dialog}>
       <div class="help-body">
         <div class="help-head">
           <h2>Look closer</h2>
-          <button type="button" class="button icon" aria-label="Close" onClick={() => dialog.current?.close()}>
+          <button type="button" class="button icon" aria-label="Close" onClick={leave}>
             ✕
           </button>
         </div>
@@ -151,10 +140,7 @@ export function BurstsDialog({ onClose }: { onClose: () => void }) {
             </p>
           </div>
         </form>
-        <BurstList
-          onEnded={(outcome) => ("fault" in outcome ? after(outcome) : setTold(NOTHING))}
-          onShow={() => dialog.current?.close()}
-        />
+        <BurstList onEnded={(outcome) => ("fault" in outcome ? after(outcome) : setTold(NOTHING))} onShow={leave} />
       </div>
     </dialog>
   );

@@ -1,7 +1,8 @@
 /** Templates of source links, one a module or a pattern of modules; this browser keeps them. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { sourceLink, type Template, templateFault } from "../../logic/source/template.ts";
 import { setTemplates, templates } from "../../state/moments/sources.ts";
+import { useDialog } from "../ui/hooks.ts";
 
 const EXAMPLE = { module: "/opt/bin/shop", file: "src/walk.go", line: 42, version: "v15" };
 const NEW: Template = {
@@ -17,23 +18,13 @@ const FIELDS = [
 ] as const;
 
 export function SourcesDialog({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const { leave, dialog } = useDialog(onClose);
   const [rows, setRows] = useState<readonly Template[]>(() => (templates().length > 0 ? templates() : [NEW]));
-  useEffect(() => dialog.current?.showModal(), []);
   const set = (at: number, change: Partial<Template>) =>
     setRows(rows.map((row, i) => (i === at ? { ...row, ...change } : row)));
   const isSound = rows.every(({ url }) => templateFault(url) === "");
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself.
-    <dialog
-      class="help saved"
-      ref={dialog}
-      aria-label="Templates of source links"
-      onClose={onClose}
-      onClick={(event) => {
-        if (event.target === event.currentTarget) dialog.current?.close();
-      }}
-    >
+    <dialog class="help saved" aria-label="Templates of source links" {...dialog}>
       <form
         class="help-body"
         data-testid="source-templates"
@@ -41,12 +32,12 @@ export function SourcesDialog({ onClose }: { onClose: () => void }) {
           event.preventDefault();
           if (!isSound) return;
           setTemplates(rows);
-          dialog.current?.close();
+          leave();
         }}
       >
         <div class="help-head">
           <h2>Templates of source links</h2>
-          <button type="button" class="button icon" aria-label="Close" onClick={() => dialog.current?.close()}>
+          <button type="button" class="button icon" aria-label="Close" onClick={leave}>
             ✕
           </button>
         </div>

@@ -1,7 +1,8 @@
 /** One box for all: type to find a view, a value, a function or an action; arrows choose, Enter does it. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { ranked } from "../../logic/text/palette.ts";
 import { askSaved } from "../../state/moments/saved.ts";
+import { useDialog } from "../ui/hooks.ts";
 import { type Action, fixedItems, functionItems, LEAST_WORD, savedItems, valueItems } from "./items.ts";
 
 const MOST = 40;
@@ -9,14 +10,11 @@ const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, 
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const id = useId();
-  const dialog = useRef<HTMLDialogElement>(null);
+  const { leave, dialog } = useDialog(onClose);
   const [text, setText] = useState("");
   const [picked, setPicked] = useState(0);
   const [values, setValues] = useState<{ of: string; items: Action[] }>({ of: "", items: [] });
-  useEffect(() => {
-    dialog.current?.showModal();
-    void askSaved();
-  }, []);
+  useEffect(() => void askSaved(), []);
 
   const word = text.trim();
   useEffect(() => {
@@ -35,7 +33,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
 
   const take = (item: Action | undefined) => {
     if (item === undefined) return;
-    dialog.current?.close();
+    leave();
     item.run();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -47,16 +45,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   };
   const isLooking = word.length >= LEAST_WORD && values.of !== word;
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself.
-    <dialog
-      class="palette"
-      ref={dialog}
-      aria-label="Go to"
-      onClose={onClose}
-      onClick={(event) => {
-        if (event.target === event.currentTarget) dialog.current?.close();
-      }}
-    >
+    <dialog class="palette" aria-label="Go to" {...dialog}>
       <input
         type="text"
         role="combobox"

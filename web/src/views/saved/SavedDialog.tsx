@@ -1,5 +1,5 @@
 /** Views that are kept: those with names, which all who view share, and what this browser looked at last. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { SavedView } from "../../api/types.ts";
 import { differences, freeName } from "../../logic/saved/differs.ts";
 import { ago } from "../../logic/text/format.ts";
@@ -7,6 +7,7 @@ import { plainLine } from "../../logic/text/plain.ts";
 import { linkTo } from "../../state/address/page.ts";
 import { clockNow } from "../../state/live.ts";
 import { askSaved, forgetRecent, type Kept, recent, removeView, saved, saveView } from "../../state/moments/saved.ts";
+import { useDialog } from "../ui/hooks.ts";
 import { addressTitle } from "./addressTitle.ts";
 
 const NAME_ROOM = 80;
@@ -21,14 +22,11 @@ interface Conflict {
 }
 
 export function SavedDialog({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const { leave, dialog } = useDialog(onClose);
   const [name, setName] = useState("");
   const [told, setTold] = useState("");
   const [conflict, setConflict] = useState<Conflict | null>(null);
-  useEffect(() => {
-    dialog.current?.showModal();
-    void askSaved();
-  }, []);
+  useEffect(() => void askSaved(), []);
   const shelf = saved.value;
   const views = shelf?.views ?? [];
 
@@ -43,20 +41,11 @@ export function SavedDialog({ onClose }: { onClose: () => void }) {
     void removeView(view).then(after(view.name, "remove", `Removed “${plainLine(view.name, NAME_ROOM)}”.`));
   const wanted = name.trim();
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself.
-    <dialog
-      class="help saved"
-      ref={dialog}
-      aria-label="Saved views"
-      onClose={onClose}
-      onClick={(event) => {
-        if (event.target === event.currentTarget) dialog.current?.close();
-      }}
-    >
+    <dialog class="help saved" aria-label="Saved views" {...dialog}>
       <div class="help-body">
         <div class="help-head">
           <h2>Saved views</h2>
-          <button type="button" class="button icon" aria-label="Close" onClick={() => dialog.current?.close()}>
+          <button type="button" class="button icon" aria-label="Close" onClick={leave}>
             ✕
           </button>
         </div>

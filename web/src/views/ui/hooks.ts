@@ -122,6 +122,27 @@ export function useDismiss(open: boolean, close: () => void) {
   return ref;
 }
 
+/**
+ * A modal dialog over the page: shown once it is there, and left once, by whatever comes first. The browser tells of a
+ * closed dialog with a later task only; until then a key that opens it again would find it open still, and be lost.
+ */
+export function useDialog(onClose: () => void) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const isLeft = useRef(false);
+  const leave = () => {
+    if (isLeft.current) return;
+    isLeft.current = true;
+    ref.current?.close();
+    onClose();
+  };
+  useEffect(() => ref.current?.showModal(), []);
+  const onClick = (event: MouseEvent) => {
+    // What surrounds its content: a click beside it.
+    if (event.target === event.currentTarget) leave();
+  };
+  return { leave, dialog: { ref, onCancel: leave, onClose: leave, onClick } };
+}
+
 /** Fields that take letters: a check box, a slider and a list do not. */
 const TAKES_TEXT = new Set("text search url email tel password number date time datetime-local month week".split(" "));
 
