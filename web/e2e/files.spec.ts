@@ -177,15 +177,23 @@ test("SVG and PNG are what is in sight, light and dark", async ({ page, request,
 
 test("views without a graph are saved with their charts as they are", async ({ page, request, browser }) => {
   const selected = await stored(request, "charts", STACKS);
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/api/v1/flamegraph*", async (route) => {
+    await released;
+    await route.continue();
+  });
   await page.goto(at(WINDOW, { ...selected, view: "heatmap" }));
   await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(2);
-  // The graph below comes by an answer of its own.
-  await drawn(page);
   await page.getByRole("button", { name: /^Share/ }).click();
-  const [download] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: /Save as an HTML file/ }).click(),
-  ]);
+  const downloaded = page.waitForEvent("download");
+  await page.getByRole("button", { name: /Save as an HTML file/ }).click();
+  // The graph below comes by an answer of its own, which is waited for.
+  await expect(page.getByText("Saved as soon as the graph is there.")).toBeVisible();
+  release();
+  const download = await downloaded;
   const file = await opened(browser, await download.path(), "html");
   await expect(file.page.getByRole("img", { name: "Heatmap" })).toBeVisible();
   await expect(file.page.locator("#said")).toContainText("all: 40 samples");

@@ -108,6 +108,16 @@ impl Client {
         Ok(of("samples")? + of("waits")?)
     }
 
+    /// As [`Client::stored_rows`], each once. A wait may end at the instant at which another one begins, or a tick comes;
+    /// a CPU has one sample of a thread and type at an instant.
+    pub(crate) fn distinct_rows(&self, condition: &str) -> Result<i64> {
+        let of = |table| {
+            let rows = format!("SELECT DISTINCT node, type, cpu, tid, ts_ns FROM {table} WHERE {condition}");
+            self.sql_number(&format!("SELECT count(*) FROM ({rows})"))
+        };
+        Ok(of("samples")? + of("waits")?)
+    }
+
     /// Any request. Errors are those of the connection; every status is an answer.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
         let authority = self

@@ -305,9 +305,7 @@ fn check_accounts(client: &Client) -> Result<()> {
         );
         all += stored;
     }
-    let rows = client.stored_rows("true")?;
-    let of = |table| format!("SELECT count(*) FROM (SELECT DISTINCT type, cpu, tid, ts_ns FROM {table})");
-    let distinct = client.sql_number(&of("samples"))? + client.sql_number(&of("waits"))?;
+    let (rows, distinct) = (client.stored_rows("true")?, client.distinct_rows("true")?);
     ensure!(
         rows == all && rows == distinct,
         "{all} by the ledger, {rows} rows, {distinct} distinct"

@@ -139,19 +139,15 @@ pub(crate) fn check_agent(client: &Client) -> Result<()> {
     let name = node["node"].as_str().context("no name")?;
     let lost = samples_lost(node);
     let (taken, stored) = (integer(&node["samples_taken"]), integer(&node["samples_stored"]));
-    let rows = client.stored_rows(&format!("node = '{name}'"))?;
-    // A wait may end at the instant at which another one begins, or a tick comes.
-    let all = "(SELECT * FROM samples UNION ALL SELECT * FROM waits)";
-    let distinct =
-        format!("SELECT count(*) FROM (SELECT DISTINCT type, cpu, tid, ts_ns FROM {all} WHERE node = '{name}')");
-    let distinct = client.sql_number(&distinct)?;
+    let own = format!("node = '{name}'");
+    let (rows, distinct) = (client.stored_rows(&own)?, client.distinct_rows(&own)?);
     println!("real agent: {taken} taken, {lost} lost, {stored} stored by its ledger, {rows} rows, {distinct} distinct");
     ensure!(taken > 0, "the agent took no sample");
     if distinct != rows {
         let twins = format!(
             "SELECT ts_ns, type, cpu, tid, thread, mode, stack_id, process_id, value, \
              count(*) OVER (PARTITION BY ts_ns, type, cpu, tid) AS n \
-             FROM {all} WHERE node = '{name}' QUALIFY n > 1 LIMIT 20"
+             FROM (SELECT * FROM samples UNION ALL SELECT * FROM waits) WHERE {own} QUALIFY n > 1 LIMIT 20"
         );
         println!("same instant, CPU and thread: {:?}", client.sql(&twins));
     }

@@ -304,6 +304,8 @@ async fn sql_reads_waits_from_tables_of_their_own() {
             "EXPLAIN SELECT * FROM samples_hour WHERE type IN ('off_cpu', 'wake_up')",
             "waits_hour",
         ),
+        ("SELECT count(*) FROM samples WHERE type LIKE 'off%'", "waits"),
+        ("SELECT count(*) FROM samples WHERE type ILIKE 'WAKE_UP'", "waits"),
     ] {
         let (status, body) = server.sql(statement).await;
         let (status, code, said) = error_of(status, &body);

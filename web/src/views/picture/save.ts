@@ -1,4 +1,5 @@
 /** Saves what the page shows as a file that tells on its own what was asked. */
+import { effect } from "@preact/signals";
 import { partOf, viewOf } from "../../logic/flame/layout.ts";
 import {
   coresOfSides,
@@ -18,6 +19,8 @@ import { page } from "../../state/address/page.ts";
 import { comparing, diff, sideNames } from "../../state/answers/compare.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
 import { info } from "../../state/answers/server.ts";
+import { beforeHits } from "../../state/answers/timeline.ts";
+import { say } from "../../state/moments/said.ts";
 import { range } from "../../state/question/question.ts";
 import { colourPair } from "../../state/screen/pair.ts";
 import { searchResult } from "../../state/screen/search.ts";
@@ -123,8 +126,24 @@ function give(content: Blob, kind: FileKind): void {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
+/** The graph's answer may still be on its way: a file without it, or with the one before, would not say so. */
+async function answered(): Promise<void> {
+  const { view } = page.peek();
+  const wanted = comparing.peek() ? diff : view === "timeline" ? beforeHits : flamegraph;
+  if (!wanted.loading.peek()) return;
+  say("Saved as soon as the graph is there.", false);
+  let end = () => {};
+  await new Promise<void>((resolve) => {
+    end = effect(() => {
+      if (!wanted.loading.value) resolve();
+    });
+  });
+  end();
+}
+
 /** Views without a graph are facts, and their charts as they are on the screen. */
 export async function saveFile(kind: FileKind): Promise<void> {
+  await answered();
   const measure = measureNow();
   const scene = graphScene(measure);
   const title = titleText();
