@@ -43,13 +43,15 @@ static __attribute__((noinline)) struct so_locked_queue *begin_queue(struct task
 	bpf_map_update_elem(&queues, key, no_queue, BPF_NOEXIST);
 	entry = bpf_map_lookup_elem(&queues, key);
 	if (entry) {
-		/* Who it was before an exec, and who has no memory left, is known from elsewhere or not at all. */
-		if (task->flags & PF_KTHREAD || (mm && key->exec_id == (u32)task->self_exec_id)) {
-			entry->queue.image = mm ? mm->start_stack : 0;
-			entry->queue.proc_tgid = so_proc_tgid(task->group_leader, task->tgid);
+		/* Who it was before an exec is known from elsewhere or not at all: this name is another program's. */
+		if (key->exec_id == (u32)task->self_exec_id) {
+			if (task->flags & PF_KTHREAD || mm) {
+				entry->queue.image = mm ? mm->start_stack : 0;
+				entry->queue.proc_tgid = so_proc_tgid(task->group_leader, task->tgid);
+			}
+			bpf_probe_read_kernel(entry->queue.comm, sizeof(entry->queue.comm), task->comm);
 		}
 		entry->queue.flags = task->flags & PF_KTHREAD ? SO_SAMPLE_KERNEL_THREAD : 0;
-		bpf_probe_read_kernel(entry->queue.comm, sizeof(entry->queue.comm), task->comm);
 		return entry;
 	}
 	counter->queues_left_out += waits;

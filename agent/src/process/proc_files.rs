@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::command_line::{self, CommandLines};
 use super::maps::{set_aside, shared_unnamed};
@@ -37,12 +38,25 @@ fn read_text(path: &str, limit: u64) -> Option<String> {
 pub(super) struct Stat {
     /// In clock ticks since boot: field 22 of /proc/PID/stat.
     pub(super) start_ticks: u64,
-    /// Where the program's stack began: field 28; 0 where the kernel does not say.
+    /// Where the program's stack began: field 28; 0 where the kernel does not say, or it has none yet.
     pub(super) image: u64,
 }
 
 pub(super) fn stat(id: u32) -> Option<Stat> {
-    parse_stat(&read_text(&format!("/proc/{id}/stat"), 4096)?)
+    let stat = parse_stat(&read_text(&format!("/proc/{id}/stat"), 4096)?)?;
+    if stat.image != 0 && id != std::process::id() {
+        TELLS_IMAGES.store(true, Ordering::Relaxed);
+    }
+    Some(stat)
+}
+
+/// Whether the kernel has told where another process's stack began: whoever may read one may read all.
+static TELLS_IMAGES: AtomicBool = AtomicBool::new(false);
+
+/// True where an image of 0 is not for want of a right: the process has no user memory, or is in the middle of an exec,
+/// between its new memory and its stack. It may stay there for long, where many want the CPU.
+pub(super) fn tells_images() -> bool {
+    TELLS_IMAGES.load(Ordering::Relaxed)
 }
 
 /// Start time in clock ticks since boot.

@@ -220,9 +220,10 @@ impl Table {
         (process.exited_ns.is_none() && last.read_id != 0).then_some(last.read_id)
     }
 
-    /// True where there is something to be known of the program.
+    /// True where more is known of the program than what some thread was called.
     pub fn knows(&self, key: ProgramKey) -> bool {
-        self.entry(key).is_some()
+        let is_known = |entry: &Entry| entry.labels.is_told() || entry.knowledge == Knowledge::Read;
+        self.entry(key).is_some_and(is_known)
     }
 
     /// The program of a sample, read if it is new.

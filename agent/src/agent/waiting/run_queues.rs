@@ -21,7 +21,9 @@ impl Sampling {
         let all = self.sensor.queued()?;
         queues.queues.by_cpu = all.cpus.into_iter().collect();
         for queued in all.programs {
-            if queued.key.tgid == 0 {
+            // One that is nobody's, or of a program that the next one has replaced and the table has forgotten.
+            let is_nobodys = queued.key.tgid == 0 || (queued.comm.is_empty() && !self.table.knows(queued.key));
+            if is_nobodys {
                 queues.add("", Metadata::default().into(), &queued.lengths);
                 continue;
             }

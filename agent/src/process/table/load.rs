@@ -117,7 +117,11 @@ fn is_still(proc_tgid: u32, read_id: u32, key: ProgramKey, image: u64) -> bool {
         proc_files::stat(read_id)
     };
     let Some(program) = program else { return false };
-    // Without the right to know, only the start time tells.
-    let is_same_image = image == 0 || program.image == 0 || program.image == image;
+    let is_same_image = match program.image {
+        // In the middle of an exec, whose files were read: the next program's. Without the right to know, only the start
+        // time tells.
+        0 => !proc_files::tells_images(),
+        now => image == 0 || now == image,
+    };
     first.start_ticks == key.start_ticks && is_same_image
 }

@@ -136,6 +136,20 @@ fn samples_from_before_an_exec_are_not_given_the_new_program() {
     assert_ne!(&*table.sample(key, "sh", 2).executable, "sh");
 }
 
+/// What a thread was called may be the next program's name: who has kept the program does not ask for it then.
+#[test]
+fn a_program_is_known_by_its_exec_and_not_by_what_a_thread_was_called() {
+    let mut table = table();
+    assert!(!table.knows(gone(1)));
+    assert_eq!(&*table.sample(gone(1), "next", 1).executable, "next");
+    assert!(!table.knows(gone(1)));
+    table.on_exec(&executed(gone(2), "/bin/second"), true, 2);
+    assert!(table.knows(gone(2)));
+    let own = own_key();
+    table.sample(own, "a-test", 3);
+    assert!(table.knows(own), "its files were read");
+}
+
 #[test]
 fn a_child_is_its_parents_program_even_after_it_ended() {
     let mut table = table();
