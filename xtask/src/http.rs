@@ -108,8 +108,8 @@ impl Client {
         Ok(of("samples")? + of("waits")?)
     }
 
-    /// As [`Client::stored_rows`], each once. A wait may end at the instant at which another one begins, or a tick comes;
-    /// a CPU has one sample of a thread and type at an instant.
+    /// As [`Client::stored_rows`], each once. A wait may end at the instant at which another one begins, or a tick
+    /// comes; a CPU has one sample of a thread and type at an instant.
     pub(crate) fn distinct_rows(&self, condition: &str) -> Result<i64> {
         let of = |table| {
             let rows = format!("SELECT DISTINCT node, type, cpu, tid, ts_ns FROM {table} WHERE {condition}");

@@ -118,8 +118,8 @@ fn is_still(proc_tgid: u32, read_id: u32, key: ProgramKey, image: u64) -> bool {
     };
     let Some(program) = program else { return false };
     let is_same_image = match program.image {
-        // In the middle of an exec, whose files were read: the next program's. Without the right to know, only the start
-        // time tells.
+        // In the middle of an exec, whose files were read: the next program's. Without the right to know, only the
+        // start time tells.
         0 => !proc_files::tells_images(),
         now => image == 0 || now == image,
     };
