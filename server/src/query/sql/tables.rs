@@ -14,7 +14,6 @@ use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, ObjectName, Value, Visit, Visitor};
-use regex::Regex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -105,20 +104,6 @@ impl Visitor for Asked {
                 list,
                 negated: false,
             } if is_type(expr) => list.iter().map(wait).reduce(|all, one| all.and(one)).flatten(),
-            Expr::Like {
-                negated: false,
-                expr,
-                pattern,
-                escape_char: None,
-                ..
-            }
-            | Expr::ILike {
-                negated: false,
-                expr,
-                pattern,
-                escape_char: None,
-                ..
-            } if is_type(expr) => text_of(pattern).and_then(wait_like),
             _ => None,
         };
         self.kind = self.kind.or(kind);
@@ -136,25 +121,9 @@ fn is_type(expr: &Expr) -> bool {
 }
 
 fn wait(expr: &Expr) -> Option<&'static str> {
-    let text = text_of(expr)?;
-    OF_WAITS.into_iter().find(|kind| *kind == text)
-}
-
-/// The first wait that a pattern means, where it means no other type.
-fn wait_like(pattern: &str) -> Option<&'static str> {
-    let wanted = regex::escape(pattern).replace('%', ".*").replace('_', ".");
-    let wanted = Regex::new(&format!("(?i)^{wanted}$")).ok()?;
-    let means = |kind: &&str| wanted.is_match(kind);
-    match ["cpu", "wall"].iter().any(means) {
-        true => None,
-        false => OF_WAITS.into_iter().find(means),
-    }
-}
-
-fn text_of(expr: &Expr) -> Option<&str> {
     let Expr::Value(value) = expr else { return None };
-    match &value.value {
-        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
-        _ => None,
-    }
+    let (Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) = &value.value else {
+        return None;
+    };
+    OF_WAITS.into_iter().find(|kind| kind == text)
 }

@@ -304,12 +304,13 @@ async fn sql_reads_waits_from_tables_of_their_own() {
             "EXPLAIN SELECT * FROM samples_hour WHERE type IN ('off_cpu', 'wake_up')",
             "waits_hour",
         ),
-        ("SELECT count(*) FROM samples WHERE type LIKE 'off%'", "waits"),
-        ("SELECT count(*) FROM samples WHERE type ILIKE 'WAKE_UP'", "waits"),
     ] {
         let (status, body) = server.sql(statement).await;
         let (status, code, said) = error_of(status, &body);
         assert_eq!((status, code.as_str()), (400, "bad_query"), "{statement}");
         assert!(said.contains(&format!("stand in {table}, not in samples")), "{said}");
     }
+    // A pattern may mean a type of a sender's own, such as off-cpu.
+    let (status, body) = server.sql("SELECT count(*) FROM samples WHERE type LIKE 'off%'").await;
+    assert_eq!(status, 200, "{body:?}");
 }
