@@ -6,6 +6,7 @@ import {
   colours,
   comparison,
   expect,
+  held,
   hoverRoot,
   parameter,
   placeOf,
@@ -312,19 +313,8 @@ test.describe("a selector that can't be read", () => {
     page,
     windows,
   }) => {
-    const held = async (url: RegExp) => {
-      let release = () => {};
-      const released = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      await page.route(url, async (route) => {
-        await released;
-        await route.continue();
-      });
-      return release;
-    };
-    const labels = await held(/api\/v1\/labels$/);
-    const answer = await held(/api\/v1\/top\?.*from=1000&until=2000/);
+    const labels = await held(page, /api\/v1\/labels$/);
+    const answer = await held(page, /api\/v1\/top\?.*from=1000&until=2000/);
     await page.goto(at(windows.after));
     const box = page.getByTestId("query");
     await box.fill("{process=dd}");

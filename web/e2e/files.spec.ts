@@ -4,7 +4,7 @@ import type { Browser, Page } from "@playwright/test";
 import { serious } from "./axe.ts";
 import { drawn, stored, TAKEN, WINDOW } from "./known.ts";
 import { otlp } from "./otlp.ts";
-import { at, colours, comparison, expect, test } from "./stack.ts";
+import { at, colours, comparison, expect, held, test } from "./stack.ts";
 
 const EVIL = '</script><script>document.title="owned"</script>"\'&\u202e';
 const prog = (name: string) => ({ name, module: "/opt/bin/saved" });
@@ -177,14 +177,7 @@ test("SVG and PNG are what is in sight, light and dark", async ({ page, request,
 
 test("views without a graph are saved with their charts as they are", async ({ page, request, browser }) => {
   const selected = await stored(request, "charts", STACKS);
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  await page.route("**/api/v1/flamegraph*", async (route) => {
-    await released;
-    await route.continue();
-  });
+  const release = await held(page, "**/api/v1/flamegraph*");
   await page.goto(at(WINDOW, { ...selected, view: "heatmap" }));
   await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(2);
   await page.getByRole("button", { name: /^Share/ }).click();

@@ -3,7 +3,7 @@ import type { Page } from "@playwright/test";
 import { tabTo } from "./hand.ts";
 import { course, drawn, stored, WINDOW } from "./known.ts";
 import type { Frame } from "./otlp.ts";
-import { at, colours, comparison, expect, parameter, placeOf, test } from "./stack.ts";
+import { at, colours, comparison, expect, held, parameter, placeOf, test } from "./stack.ts";
 
 const LOWEST = 350;
 const LEAST_ROWS = 27;
@@ -92,14 +92,7 @@ test("frames stay where they are when the chart comes late", async ({ page, wind
   for (const { width, height } of SIZES) {
     await page.setViewportSize({ width, height });
     for (const address of addressesOf(from, deep)) {
-      let release = () => {};
-      const held = new Promise<void>((done) => {
-        release = done;
-      });
-      await page.route(/api\/v1\/(series|facets)/, async (route) => {
-        await held;
-        await route.continue();
-      });
+      const release = await held(page, /api\/v1\/(series|facets)/);
       await page.goto(address);
       await expect.poll(() => colours(page)).toBeGreaterThan(1);
       await expect(page.locator(".waiting.chart")).toBeVisible();

@@ -2,7 +2,7 @@ import type { Page } from "@playwright/test";
 import { FRAMES, stacksOf } from "../bench/synthetic.ts";
 import { drawn, stored, TAKEN, WINDOW } from "./known.ts";
 import { type Frame, otlp } from "./otlp.ts";
-import { at, colours, expect, parameter, pointAt, test } from "./stack.ts";
+import { at, colours, expect, held, parameter, pointAt, test } from "./stack.ts";
 
 /** No part of the page is wider than the window. */
 async function overflow(page: Page): Promise<number> {
@@ -150,14 +150,7 @@ test("of a hundred services the largest have names, the others are counted, and 
   expect(await overflow(page)).toBe(0);
 
   // All of them are offered, once the server has said which: what was offered for another place is gone meanwhile.
-  let answer = () => {};
-  const held = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
-  await page.route("**/api/v1/labels/service/values*", async (route) => {
-    await held;
-    await route.continue();
-  });
+  const answer = await held(page, "**/api/v1/labels/service/values*");
   await page.getByTestId("fold-filter").click();
   const box = page.getByTestId("query");
   const offers = page.getByRole("listbox", { name: "Suggestions" });

@@ -33,6 +33,19 @@ export const test = base.extend<{ page: Page; allowErrors: RegExp[]; windows: Wi
 
 export { expect };
 
+/** Keeps back what the page asks for at such an address, until what is returned is called. */
+export async function held(page: Page, address: string | RegExp): Promise<() => void> {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route(address, async (route) => {
+    await released;
+    await route.continue();
+  });
+  return release;
+}
+
 /** The address of a view over a window. */
 export function at(range: { from: number; until: number }, more: Record<string, string> = {}): string {
   return `/?${new URLSearchParams({ from: String(range.from), until: String(range.until), ...more })}`;

@@ -131,7 +131,7 @@ async function answered(): Promise<void> {
   const { view } = page.peek();
   const wanted = comparing.peek() ? diff : view === "timeline" ? beforeHits : flamegraph;
   if (!wanted.loading.peek()) return;
-  say("Saved as soon as the graph is there.", false);
+  say("Saved as soon as the graph is there.");
   let end = () => {};
   await new Promise<void>((resolve) => {
     end = effect(() => {
