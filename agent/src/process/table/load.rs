@@ -125,3 +125,57 @@ fn is_still(proc_tgid: u32, read_id: u32, key: ProgramKey, image: u64) -> bool {
     };
     first.start_ticks == key.start_ticks && is_same_image
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    /// Ends it with the test.
+    struct Ended(Child);
+
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            // It may have ended by itself.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn run(program: &str, argument: &str) -> Ended {
+        Ended(Command::new(program).arg(argument).spawn().unwrap())
+    }
+
+    fn wait_for(id: u32, is_there: impl Fn(proc_files::Stat) -> bool) -> proc_files::Stat {
+        for _ in 0..1000 {
+            if let Some(stat) = proc_files::stat(id).filter(|stat| is_there(*stat)) {
+                return stat;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{:?}", proc_files::stat(id));
+    }
+
+    /// A process whose memory is gone tells of no stack, as one does that is between two programs: files that were read
+    /// until then may be the next one's.
+    #[test]
+    fn files_of_a_process_without_a_stack_are_nobodys() {
+        let (runs, ended) = (run("sleep", "60"), run("true", ""));
+        let (runs_id, ended_id) = (runs.0.id(), ended.0.id());
+        let key = |tgid, stat: proc_files::Stat| ProgramKey {
+            tgid,
+            start_ticks: stat.start_ticks,
+            exec_id: 1,
+        };
+        // The kernel tells this process of others' stacks.
+        let stat = wait_for(runs_id, |stat| stat.image != 0);
+        assert!(is_still(runs_id, runs_id, key(runs_id, stat), stat.image));
+        assert!(is_still(runs_id, runs_id, key(runs_id, stat), 0));
+        assert!(!is_still(runs_id, runs_id, key(runs_id, stat), stat.image + 16));
+        let image = stat.image;
+        let stat = wait_for(ended_id, |stat| stat.image == 0);
+        assert!(!is_still(ended_id, ended_id, key(ended_id, stat), image));
+        assert!(!is_still(ended_id, ended_id, key(ended_id, stat), 0));
+    }
+}

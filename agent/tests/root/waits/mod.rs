@@ -1,5 +1,7 @@
 //! Threads that wait, by what the kernel itself accounts of them and by what they were made to wait for.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::{Command, Stdio};
