@@ -149,11 +149,21 @@ test("waits are left out by a click, and every number follows", async ({ page })
   await expect(page.getByTestId("layers")).toContainText("wk-wants");
   await expect(page.getByTestId("layers")).not.toContainText("wk-sleeps");
   await page.goto(at(window, { type: "off_cpu", query: THREADS, by: "thread" }));
-  // How long waits are told to be depends on the agent's period: that the question has the length is what is known.
-  const asked = page.waitForRequest((one) => /\/flamegraph\?.*min_value=1000000000/.test(one.url()));
+  const asked = page.waitForRequest((one) => /\/flamegraph\?.*min_wait=1000000000/.test(one.url()));
   await page.getByTestId("least").selectOption("1000");
   await asked;
   await expect.poll(() => parameter(page, "least")).toBe("1000");
+  // By construction it sleeps 0.9 s each time; what is looked at meanwhile had waited less by then.
+  const sleeps = { type: "off_cpu", query: '{thread="wk-sleeps"}', by: "thread" };
+  await page.goto(at(window, sleeps));
+  await expect.poll(level).toBeGreaterThan(0.8);
+  await page.getByTestId("least").selectOption("100");
+  await expect.poll(level).toBeGreaterThan(0.6);
+  await page.getByTestId("least").selectOption("");
+  await page.getByTestId("most").selectOption("100");
+  await expect.poll(level).toBeLessThan(0.3);
+  await page.getByTestId("most").selectOption("1000");
+  await expect.poll(level).toBeGreaterThan(0.8);
   await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   expect(await serious(page)).toEqual([]);
 });

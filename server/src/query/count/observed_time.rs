@@ -15,7 +15,7 @@ use crate::query::ask::question::Question;
 use crate::query::ask::selector::Matcher;
 use crate::query::ask::time::Window;
 use crate::query::count::intervals::{Interval, Intervals, LEAST_GAP_NS, Lost};
-use crate::query::count::senders::{Senders, senders};
+use crate::query::count::senders::Senders;
 use crate::query::count::ticks::Ticks;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
@@ -128,7 +128,7 @@ impl ObservedTime {
 
     /// What to think of samples whose senders do not tell everything.
     #[must_use]
-    fn with_senders(mut self, senders: Senders, steps: Steps) -> ObservedTime {
+    pub(crate) fn with_senders(mut self, senders: Senders, steps: Steps) -> ObservedTime {
         self.spread_value = senders.spread;
         if senders.unaccounted {
             self.other_senders = true;
@@ -176,23 +176,13 @@ impl ObservedTime {
     }
 }
 
-/// Reads what the selected nodes' agents covered. `marked`: senders may not have told everything.
-pub(crate) async fn observe(
-    snapshot: &Snapshot,
-    question: &Question,
-    steps: Steps,
-    marked: bool,
-) -> Result<ObservedTime, QueryError> {
-    let [exposure] = observe_each(snapshot, [(question, steps, marked)]).await?;
-    Ok(exposure)
-}
-
-/// The same of several questions, whose accounts are read once: both sides of a difference often have the same files.
+/// What accounts say of several questions' windows. They are read once: both sides of a difference often have the same
+/// files.
 pub(crate) async fn observe_each<const N: usize>(
     snapshot: &Snapshot,
-    questions: [(&Question, Steps, bool); N],
+    questions: [(&Question, Steps); N],
 ) -> Result<[ObservedTime; N], QueryError> {
-    let mut watched = questions.map(|(question, steps, _)| Watched::new(snapshot, question, steps));
+    let mut watched = questions.map(|(question, steps)| Watched::new(snapshot, question, steps));
     let days = questions.map(|(question, ..)| Days::of(question.window).widened(86_400_000_000_000));
     let any = |filters: Vec<Expr>| filters.into_iter().reduce(Expr::or).unwrap_or(lit(false));
     let of_windows = any(watched.iter().map(Watched::filter).collect());
@@ -205,13 +195,8 @@ pub(crate) async fn observe_each<const N: usize>(
         read_intervals(snapshot, filter, &mut said, &mut watched).await?;
     }
     let mut exposures = Vec::with_capacity(N);
-    for (watched, (question, steps, marked)) in watched.into_iter().zip(questions) {
-        let exposure = summarize(watched.intervals.finish()?, steps, question.except);
-        exposures.push(if marked {
-            exposure.with_senders(senders(snapshot, question).await?, steps)
-        } else {
-            exposure
-        });
+    for (watched, (question, steps)) in watched.into_iter().zip(questions) {
+        exposures.push(summarize(watched.intervals.finish()?, steps, question.except));
     }
     exposures
         .try_into()

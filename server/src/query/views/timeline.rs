@@ -7,11 +7,11 @@ use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Selector;
 use crate::query::ask::time::Window;
-use crate::query::count::observed_time::observe;
-use crate::query::count::scan::{Accumulator, Rows, TIMES, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
+use crate::query::plan::columns::{TIMES, codes};
 use crate::query::plan::days::Days;
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
@@ -23,6 +23,8 @@ use crate::query::views::by_label::values_by_id;
 use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
+use crate::query::views::selected::count_selected;
+use crate::query::views::senders::observe;
 use crate::query::views::waits::of_series::{CLASS, STATE, of_series, of_type};
 use crate::store::Snapshot;
 use std::collections::{BinaryHeap, HashMap};
@@ -218,7 +220,7 @@ pub async fn timeline(
     let (mut earliest, mut held) = (new(0), Vec::new());
     for (profile, of_type) in (0..).zip(&asked) {
         let selected = scope(snapshot, of_type).await?;
-        let (found, of_found) = scan(snapshot, of_type, &selected, || new(profile)).await?;
+        let (found, of_found) = count_selected(snapshot, of_type, &selected, || new(profile)).await?;
         earliest.merge(found)?;
         held.push(of_found);
     }
@@ -412,7 +414,7 @@ pub async fn before(
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
     let selected = scope(snapshot, &question).await?;
-    let (places, _of_places) = scan(snapshot, &question, &selected, Places::default).await?;
+    let (places, _of_places) = count_selected(snapshot, &question, &selected, Places::default).await?;
     let mut ids: Vec<i64> = places.hits.iter().map(|(_, _, id)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -447,6 +449,7 @@ pub async fn before(
         unit: question.unit.clone(),
         runtime_frames: question.runtime_frames,
         values: question.values,
+        lengths: question.lengths,
     };
     let (steps, limit) = (Steps::one(around.window), engine.limits().stacks);
     let everything = scope(snapshot, &around).await?;
@@ -457,7 +460,7 @@ pub async fn before(
         before_ns,
     };
     let ((found, held), exposure) = tokio::try_join!(
-        scan(snapshot, &around, &everything, new),
+        count_selected(snapshot, &around, &everything, new),
         observe(snapshot, &question, Steps::one(question.window), kind.marked)
     )?;
     let counts = found.counts.weighed(&kind.unit);

@@ -196,6 +196,67 @@ async fn samples_by_their_value_are_the_same_in_every_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn waits_by_their_own_length_are_the_same_in_every_answer() {
+    let from = recent();
+    let server = filled_with_waits(from).await;
+    let (begin, end) = (ms(from), ms(from + 10 * S));
+    // Where a sender does not say it, the value is taken for it.
+    let own = |told: &Told| length(told).unwrap_or(told.5 * MS);
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        for (least, most) in [
+            (None, None),
+            (Some(180 * MS), None),
+            (Some(180 * MS - 1), None),
+            (None, Some(300 * MS - 2)),
+            (None, Some(300 * MS - 1)),
+            (Some(4_000 * MS), Some(4_000 * MS)),
+        ] {
+            let texts = [least, most].map(|one: Option<i64>| one.map(|ns| ns.to_string()));
+            let mut window = vec![("from", &*begin), ("until", &*end)];
+            for (name, text) in ["min_wait", "max_wait"].into_iter().zip(&texts) {
+                window.extend(text.as_deref().map(|text| (name, text)));
+            }
+            let asked = [&window[..], &[("type", "off_cpu")]].concat();
+            let counts = |told: &Told| {
+                let ns = own(told);
+                least.is_none_or(|least| ns >= least) && most.is_none_or(|most| ns <= most)
+            };
+            let of_type = TOLD.iter().filter(|told| told.0 == "off_cpu");
+            let chosen: Vec<i64> = of_type.filter(|told| counts(told)).map(|told| told.5).collect();
+            let sum_ms: i64 = chosen.iter().sum();
+            for path in ["flamegraph", "top"] {
+                let answer = server.json(path, &asked).await;
+                assert_eq!(
+                    answer["cpu_seconds"],
+                    json!(sum_ms as f64 / 1e3),
+                    "{path} {least:?} {most:?}"
+                );
+            }
+            let series = server.json("series", &asked).await;
+            let lines = series["series"].as_array().unwrap().iter();
+            let total: i64 = lines.map(|line| line["total"].as_i64().unwrap()).sum();
+            assert_eq!(total, sum_ms * MS);
+            let timeline = server.json("timeline", &asked).await;
+            assert_eq!(timeline["samples"]["value_ns"].as_array().unwrap().len(), chosen.len());
+            // What ran has no length, and stays.
+            let by_service = server.json("thread_time", &window).await;
+            assert_eq!(
+                rows(&by_service),
+                truth(|told| told.1, |told| told.0 == "cpu" || counts(told))
+            );
+        }
+    }
+    let wrong = [("type", "off_cpu"), ("min_wait", "5"), ("max_wait", "4")];
+    for wrong in [&wrong[..], &[("min_wait", "5")], &[("type", "cpu"), ("max_wait", "5")]] {
+        let (status, code, said) = server.error("flamegraph", wrong).await;
+        assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     let from = recent();
     let server = filled_with_waits(from).await;

@@ -19,7 +19,7 @@ const { view, type, query, hit, before, limit, waits } = fields;
 /** What waits stands between samples of what ran: it is no order of events by itself. */
 const ran = computed<Parameters>(() => ({
   ...selection.value,
-  ...(isWait(type.value) ? { type: "cpu", min_value: undefined } : {}),
+  ...(isWait(type.value) ? { type: "cpu", min_wait: undefined, max_wait: undefined } : {}),
 }));
 
 /** Samples of several CPUs are no order of events. */

@@ -4,7 +4,7 @@ import { api, type ThreadTimeAnswer } from "../../api/index.ts";
 import { withMatcher } from "../../logic/labels/selector.ts";
 import { threadTimeOf } from "../../logic/waits/threadTime.ts";
 import { fields } from "../address/page.ts";
-import { ask } from "../question/question.ts";
+import { ask, waitLengths } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { runQueue } from "./runQueue.ts";
 
@@ -17,7 +17,10 @@ const isShown = computed(() => view.value === "threads");
 
 export const threadTime: Resource<ThreadTimeAnswer> = resource(() => {
   if (!isShown.value) return null;
-  const parameters = { query: query.value, from: from.value, until: until.value, by: by.value, limit: MOST_ROWS };
+  const parameters = {
+    ...{ query: query.value, from: from.value, until: until.value, by: by.value, limit: MOST_ROWS },
+    ...waitLengths.value,
+  };
   return ask("threads' time", parameters, (signal) => api.threadTime(parameters, signal));
 });
 
@@ -34,7 +37,10 @@ export const rowQuery = computed(() =>
 /** The chosen row over time. */
 export const rowTime: Resource<ThreadTimeAnswer> = resource(() => {
   if (!isShown.value || chosenRow.value === null) return null;
-  const parameters = { query: rowQuery.value, from: from.value, until: until.value, by: by.value, limit: 1 };
+  const parameters = {
+    ...{ query: rowQuery.value, from: from.value, until: until.value, by: by.value, limit: 1 },
+    ...waitLengths.value,
+  };
   return ask("its course", parameters, (signal) => api.threadTime(parameters, signal));
 });
 
