@@ -140,13 +140,22 @@ impl Crate {
     }
 }
 
-/// Rooms whose first lines do not say what they are.
+/// Rooms whose first lines do not say what they are, and those of agent and server that do not say what comes in and
+/// what goes out.
 pub(super) fn doors(files: &[File]) -> Vec<String> {
+    let mut broken = vec![];
     let door = |file: &&File| file.ends_with_any(&["src/lib.rs", "/mod.rs"]) && file.path.contains("src/");
-    let silent = files.iter().filter(door).filter(|file| !file.text.starts_with("//!"));
-    silent
-        .map(|file| format!("{} doesn't begin with a `//!` comment", file.path))
-        .collect()
+    for file in files.iter().filter(door) {
+        let first: Vec<&str> = file.text.lines().take_while(|line| line.starts_with("//!")).collect();
+        if first.is_empty() {
+            broken.push(format!("{} doesn't begin with a `//!` comment", file.path));
+        } else if file.below_any(&["agent/src/", "server/src/"]) && file.path.ends_with("/mod.rs") {
+            let says = |word: &str| first.iter().any(|line| line.contains(word));
+            let silent = ["In:", "Out:"].into_iter().filter(|word| !says(word));
+            broken.extend(silent.map(|word| format!("{} doesn't say \"{word}\" in its first lines", file.path)));
+        }
+    }
+    broken
 }
 
 /// Folders with more files beside each other than a person takes in at once, and exceptions that are none any more.
@@ -263,6 +272,25 @@ mod tests {
     /// A repository of these files.
     fn files(texts: &[(&str, &str)]) -> Vec<File> {
         texts.iter().flat_map(|(path, text)| only(path, text)).collect()
+    }
+
+    #[test]
+    fn a_door_says_what_comes_in_and_what_goes_out() {
+        let told = "//! A room.\n//!\n//! In: rows. Out: files.\n\nmod a;\n";
+        assert!(doors(&only("server/src/a/mod.rs", told)).is_empty());
+        assert!(doors(&only("server/src/a/b.rs", "fn f() {}")).is_empty());
+        assert!(doors(&only("xtask/src/a/mod.rs", "//! A room.\n")).is_empty());
+        assert_eq!(
+            doors(&only("xtask/src/a/mod.rs", "mod a;\n//! In: a. Out: b.")),
+            ["xtask/src/a/mod.rs doesn't begin with a `//!` comment"]
+        );
+        assert_eq!(
+            doors(&only(
+                "agent/src/a/mod.rs",
+                "//! A room.\n//! In: rows.\n\n//! Out: late.\n"
+            )),
+            ["agent/src/a/mod.rs doesn't say \"Out:\" in its first lines"]
+        );
     }
 
     #[test]
