@@ -1,8 +1,8 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
 //! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `tools`,
-//! `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the server never depend on it, and it talks
-//! to them only as a user does, by their command line and their HTTP interface.
+//! `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the server never
+//! depend on it, and it talks to them only as a user does, by their command line and their HTTP interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
@@ -55,8 +55,8 @@ enum Command {
     Demo(demo::Args),
     /// Run every check that CI runs; the last line is `N passed, N failed`.
     Test(test::Args),
-    /// Check what a tool can see of the rules: who may use what, circles of imports, links and names in documents. A step
-    /// of `test`.
+    /// Check the rules that a tool can see: who may use what, circles of imports, links and names in documents. `test`
+    /// does this too.
     Tidy,
     /// Run the agent's tests on Debian's kernels 6.1 and 6.12, booted by qemu, and on the running one.
     Kernels(kernels::Args),
