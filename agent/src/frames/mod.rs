@@ -1,5 +1,7 @@
 //! The words in which the rooms speak of stacks.
 //!
+//! In: what each room found out of a frame. Out: the same as values that all rooms know, with times in nanoseconds.
+//!
 //! An address becomes a [`CodeLocation`] in `process`, that becomes [`Frames`] in `symbolize`, and these become a
 //! [`Stack`] of indices in `ship`. Plain values: nothing is read, found out or remembered here.
 

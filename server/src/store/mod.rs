@@ -40,6 +40,7 @@ pub use table::data_file::{ColumnRange, DataFile};
 pub use table::error::StoreError;
 pub use table::integrity::DamagedFile;
 pub use table::orphans::Stale;
+pub(crate) use table::partition::{HOUR_NS, MINUTE_NS, TEN_SECONDS_NS};
 pub use table::partition::{day, hour};
 pub use table::schema::Table;
 pub use view::agents::NodeInfo;

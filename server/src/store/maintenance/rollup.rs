@@ -13,12 +13,10 @@ use crate::store::format::write::column_writer::Group;
 use crate::store::format::write::row_group::CodedFile;
 use crate::store::format::write::rows_file::{Encoded, ROW_GROUP_ROWS, WriteProfile};
 use crate::store::table::error::StoreError;
-use crate::store::table::partition::{HOUR_NS, MINUTE_NS};
+use crate::store::table::partition::{HOUR_NS, MINUTE_NS, TEN_SECONDS_NS};
 use crate::store::table::schema::Table;
 use parquet::errors::ParquetError;
 use std::ops::Range;
-
-const TEN_SECONDS_NS: i64 = 10_000_000_000;
 
 /// An hour's parts of ten seconds.
 const TENS: usize = (HOUR_NS / TEN_SECONDS_NS) as usize;

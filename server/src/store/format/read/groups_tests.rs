@@ -11,6 +11,7 @@ use crate::store::format::write::row_group;
 use crate::store::format::write::rows_file::{Encoded, WriteProfile};
 use crate::store::root::in_memory::InMemory;
 use crate::store::root::local_reader::LocalReader;
+use crate::store::table::partition::HOUR_NS;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder};
 use arrow::datatypes::{DataType, Int32Type};
 use parquet::arrow::ArrowWriter;
@@ -19,7 +20,6 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use std::collections::HashMap;
 
-const HOUR_NS: i64 = 3_600_000_000_000;
 const HOUR: &str = "1970-01-01T01";
 
 fn encode(rows: &RecordBatch, effort: WriteProfile) -> Result<Option<Encoded>, StoreError> {
