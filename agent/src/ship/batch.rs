@@ -156,6 +156,8 @@ pub struct Sample {
 pub struct Woken {
     /// Index into `Batch::processes`.
     pub process: u32,
+    /// Thread id, as the machine's first process id namespace has it.
+    pub tid: u32,
     /// The thread's name at that moment.
     pub thread: Arc<str>,
 }

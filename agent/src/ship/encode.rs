@@ -333,6 +333,8 @@ impl<'a> Tables<'a> {
                     ("woken.thread", &woken.thread),
                 ];
                 attribute_indices.extend(texts.map(|(key, text)| self.attribute(key, Attribute::Text(text))));
+                // By which the server finds the wait that was ended.
+                attribute_indices.push(self.attribute("woken.tid", Attribute::Number(u64::from(woken.tid))));
             }
             samples.push(otlp::Sample {
                 stack_index,

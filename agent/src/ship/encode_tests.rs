@@ -492,6 +492,45 @@ fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
 }
 
 #[test]
+fn who_was_woken_is_told_by_service_process_and_thread() {
+    let mut batch = batch();
+    let woken = |tid| Woken {
+        process: 0,
+        tid,
+        thread: "worker".into(),
+    };
+    let wake_up = |ts_unix_ns, tid| Sample {
+        kind: SampleKind::WakeUp(WaitState::Sleeping),
+        value_ns: 50,
+        wait_ns: 70,
+        woken: Some(woken(tid)),
+        ts_unix_ns,
+        ..batch.samples[7].clone()
+    };
+    // Threads of one name are told apart.
+    let wake_ups = [wake_up(1_100, 11), wake_up(1_200, 12), wake_up(1_300, 11)];
+    batch.samples = wake_ups.to_vec();
+    let bytes = request(&identity(), Uuid::from_u128(1), 4, &batch, &BTreeMap::new());
+    let mut request = ExportProfilesServiceRequest::decode(&*bytes).unwrap();
+    // Only the last profile is looked at: that of CPU time is there always.
+    let profiles = &mut request.resource_profiles[0].scope_profiles[0].profiles;
+    assert_eq!(profiles.len(), 2);
+    profiles.remove(0);
+    let decoded = decode(&request.encode_to_vec());
+    let told: Vec<(&[u64], [&str; 4])> = (decoded.samples.iter())
+        .map(|sample| {
+            let keys = ["woken.service", "woken.process", "woken.thread", "woken.tid"];
+            (&sample.timestamps[..], keys.map(|key| &*sample.attributes[key]))
+        })
+        .collect();
+    let expected: [(&[u64], _); 2] = [
+        (&[1_100, 1_300], ["shop", "a", "worker", "11"]),
+        (&[1_200], ["shop", "a", "worker", "12"]),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn samples_of_bursts_have_a_profile_for_each_period_behind_the_usual_one() {
     let mut batch = batch();
     let count = batch.samples.len();

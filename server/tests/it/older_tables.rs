@@ -80,7 +80,7 @@ async fn samples_of_an_older_server_are_read_and_merged_with_newer_ones() {
     let new: i64 = rows.samples.iter().map(|rows| rows.num_rows() as i64).sum();
     store_batch(&store, rows, Some(id)).await.unwrap();
     let told = async |store: &Store| {
-        let silent = "SELECT count(*) FROM samples WHERE wait_ns IS NULL";
+        let silent = "SELECT count(*) FROM samples WHERE wait_ns IS NULL AND woken_tid IS NULL";
         let waited = "SELECT sum(value) FROM samples WHERE type = 'off_cpu'";
         (
             number(&store.snapshot(), silent).await,

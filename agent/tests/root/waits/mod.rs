@@ -1,6 +1,6 @@
 //! Threads that wait, by what the kernel itself accounts of them and by what they were made to wait for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -340,6 +340,14 @@ fn waits_are_told_by_their_time_class_and_state() {
             .filter(|seen| &*seen.sample.thread == waker);
         let by_waker: f64 = of_waker.filter(|seen| seen.has(function)).map(Seen::seconds).sum();
         let asleep = told(&seen, woken, "").asleep;
+        // By which the end of a wait and who made it are found to be one.
+        let of_thread = seen.iter().filter(|seen| &*seen.sample.thread == woken);
+        let tids: BTreeSet<u32> = of_thread.map(|seen| seen.sample.tid).collect();
+        let ended = recorded.wakers_of(tgid, woken);
+        let ended: BTreeSet<u32> = ended.filter_map(|seen| Some(seen.sample.woken.as_ref()?.tid)).collect();
+        if ended != tids || tids.len() != 1 {
+            wrong.push(format!("{woken}: thread {tids:?} was woken as {ended:?}"));
+        }
         println!("{woken}: {all:.3} of {asleep:.3} s ended, {by_waker:.3} by {waker} in {function}");
         // Waits that had not ended have no waker. Where not all of the time was observed, the end of a long wait may
         // not have been, and stands for those that were.
