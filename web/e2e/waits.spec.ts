@@ -182,10 +182,13 @@ test("a timeline shows waits between the samples of a thread, in words", async (
   expect(words).not.toBe("");
   await page.reload();
   await expect(said).toHaveText(chosen ?? "");
+  // One thread alone has what this one waits for.
+  const list = page.getByRole("grid", { name: "Samples and waits in the order of time" });
+  await expect(list).toContainText(/waited for a lock <?\d.*, woken by wk-holds \(python[^)]*\), in /);
   await page.getByTestId("waits").focus();
   await page.keyboard.press("Enter");
   await expect.poll(() => parameter(page, "zoom")).not.toBe(null);
-  await expect(page.getByRole("grid", { name: "Samples and waits in the order of time" })).toContainText(words);
+  await expect(list).toContainText(words);
   expect(await serious(page)).toEqual([]);
   await page.getByTestId("waits-shown").click();
   await expect(page.getByTestId("waits")).toHaveCount(0);

@@ -431,11 +431,24 @@ export interface TimelineSamples {
   wait_state?: string[];
   /** How long the wait itself was; null of what is no wait, and where the sender does not say. */
   wait_ns?: (number | null)[];
+  /** Who ended the wait, as a place in the columns of `wakers`; null where nobody was sampled. */
+  waker?: (number | null)[];
+}
+
+/** Those who ended waits. */
+export interface TimelineWakers {
+  service: string[];
+  process: string[];
+  thread: string[];
+  tid: (number | null)[];
+  /** The node of the tree at which the stack ends. */
+  stack: number[];
 }
 
 export interface TimelineAnswer {
   type: string;
   types?: string[];
+  wakers?: TimelineWakers;
   query: string;
   from: number;
   until: number;

@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { TimelineAnswer } from "../../api/types.ts";
-import { apart, stepFrom, waitAt, waitLanes, waitOfText, waitSentence, waitText, waitWords } from "./lanes.ts";
+import {
+  apart,
+  stepFrom,
+  waitAt,
+  waitLanes,
+  waitLine,
+  waitOfText,
+  waitSentence,
+  waitText,
+  waitWords,
+} from "./lanes.ts";
 
 /** all > main > read > __x64_sys_read > futex_do_wait, all > kthread > worker_thread. */
 const answer: TimelineAnswer = {
@@ -125,6 +135,18 @@ describe("waits of a timeline", () => {
     expect(waitSentence(queue, answer.from, 1e10)).toMatch(
       /^io \(8\) in main\(\), waited .*, since another took its CPU, until .*\.400 on CPU 0$/,
     );
+  });
+
+  it("say who ended them, where that was sampled", () => {
+    const wakers = { service: ["db"], process: ["db"], thread: ["writer"], tid: [5], stack: [2] };
+    const woken = { ...answer, wakers, samples: { ...answer.samples, waker: [null, 0, null, null, null] } };
+    const [lock, queue] = apart(woken).waits;
+    if (lock === undefined || queue === undefined) throw new Error("none");
+    expect(waitLine(lock)).toBe(`${waitWords(lock)}, woken by writer (db), in main()`);
+    const sentence = waitSentence(lock, answer.from, 1e10);
+    expect(sentence).toMatch(/, until .*\.300 on CPU 0, woken by writer \(db\), in main\(\)$/);
+    expect(waitLine(queue)).toBe(waitWords(queue));
+    expect(waitSentence(queue, answer.from, 1e10)).not.toContain("woken by");
   });
 
   it("are rows of threads, those first that waited for a CPU, and idle ones last", () => {
