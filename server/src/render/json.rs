@@ -1,6 +1,7 @@
 //! The JSON answers of the HTTP API; `docs/api.md` describes each, `api/openapi` has their schemas.
 
 use crate::label::Label;
+use crate::profile_type::OF_WAITS;
 use crate::query::judge::{Measure, State, TestResult};
 use crate::query::nodes::{Kind, NONE, Name, Tree};
 use crate::query::trim::{ShownNode, Trimmed};
@@ -111,7 +112,16 @@ fn languages() -> [&'static str; Kind::ALL.len()] {
     Kind::ALL.map(Kind::language)
 }
 
-pub(super) fn exposure(exposure: &ObservedTime) -> Value {
+/// With what is observed of waits, where the answer is of them.
+pub(super) fn exposure_of(profile: &str, observed: &ObservedTime) -> Value {
+    let mut value = exposure(observed);
+    if OF_WAITS.contains(&profile) {
+        value["waits_share"] = json!(observed.waits_share());
+    }
+    value
+}
+
+fn exposure(exposure: &ObservedTime) -> Value {
     let gaps: Vec<[i64; 2]> = exposure
         .gaps
         .iter()
@@ -174,7 +184,7 @@ fn side(summary: &Summary) -> Value {
         "cores": if_time(counted, summary.rate()),
         "cpu_seconds": if_time(counted, summary.amount()),
         "periods": periods(summary),
-        "exposure": exposure(&summary.exposure),
+        "exposure": exposure_of(&question.profile, &summary.exposure),
         "quality": quality(summary),
     })
 }
@@ -339,7 +349,7 @@ pub fn heatmap(map: &Heatmap, to: &mut Writer) -> Result<(), RenderError> {
         "period_ns": counted.period_ns(),
         "is_time": counted.is_time(),
         "samples": map.samples,
-        "exposure": exposure(&map.exposure),
+        "exposure": exposure_of(&map.question.profile, &map.exposure),
         "step_ns": grid.columns.step_ns,
         "columns": grid.columns.count,
         "rows": grid.rows,

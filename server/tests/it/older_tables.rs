@@ -49,7 +49,7 @@ async fn a_table_of_an_older_server_gets_the_new_columns() {
     let (rows, id) = rows_of(&mut sender, 1, known.last.until_ns + 1_000_000_000);
     store_batch(&store, rows, Some(id)).await.unwrap();
     let told = "SELECT count(*) FROM batches WHERE limits = '{\"tables_late\":2}'";
-    let silent = "SELECT count(*) FROM batches WHERE limits IS NULL AND samples = 30";
+    let silent = "SELECT count(*) FROM batches WHERE limits IS NULL AND waits_observed_ns IS NULL AND samples = 30";
     let rows = async |store: &Store| {
         (
             number(&store.snapshot(), told).await,

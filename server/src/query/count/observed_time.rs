@@ -89,6 +89,9 @@ pub struct ObservedTime {
     pub idle_s: Vec<f64>,
     /// CPU seconds of which no tick tells what ran, over all nodes.
     pub missed_s: f64,
+    /// Seconds in which waits were observed, over all nodes whose agents say so, and of how many.
+    pub waits_s: f64,
+    pub waits_of_s: f64,
     /// Nodes that were covered at all; 0 when nobody accounts for the window.
     pub nodes: usize,
     /// Start and end of each time that no node covered, nanoseconds since the Unix epoch.
@@ -173,6 +176,11 @@ impl ObservedTime {
     pub fn missed_share(&self) -> Option<f64> {
         let cpu = self.total_cpu_s();
         (cpu > 0.0).then(|| (self.missed_s / cpu).clamp(0.0, 1.0))
+    }
+
+    /// Share of the time in which waits were observed; `None` where no agent says.
+    pub fn waits_share(&self) -> Option<f64> {
+        (self.waits_of_s > 0.0).then(|| (self.waits_s / self.waits_of_s).clamp(0.0, 1.0))
     }
 }
 
@@ -273,6 +281,7 @@ async fn read_intervals(
         "idle_ticks",
         "lost",
         "missed_ticks",
+        "waits_observed_ns",
     ];
     collect_rows(snapshot, "batches", filter, &columns, |batch| {
         let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
@@ -300,6 +309,7 @@ async fn read_intervals(
                     let ticks = Ticks::new(ticks, idle, missed, cpus, length_ns, period_ns)?;
                     Some(ticks.of(length_ns))
                 }),
+                waits_ns: known(number(11)).map(|ns| ns.min(until_ns.saturating_sub(from_ns)).max(0)),
                 lost: (lost.clone(), lost),
             };
             for other in of.filter(|watched| watched.wants(text(0, row), from_ns, until_ns)) {
@@ -346,6 +356,8 @@ pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
         cpu_s: vec![0.0; steps.count],
         idle_s: vec![0.0; steps.count],
         missed_s: 0.0,
+        waits_s: 0.0,
+        waits_of_s: 0.0,
         nodes: 0,
         gaps: Vec::new(),
         lost,
@@ -379,6 +391,11 @@ pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
                 let Ticks { idle, missed } = ticks.shares(interval.until_ns.saturating_sub(interval.from_ns));
                 exposure.idle_s[step] += cpu_s * idle;
                 exposure.missed_s += cpu_s * missed;
+            }
+            if let Some(waits_ns) = interval.waits_ns {
+                let length_ns = interval.until_ns.saturating_sub(interval.from_ns);
+                exposure.waits_s += seconds * waits_ns as f64 / length_ns as f64;
+                exposure.waits_of_s += seconds;
             }
         });
     }

@@ -265,6 +265,7 @@ fn columns(table: Table) -> Schema {
             must("kernel", Utf8),
             must("arch", Utf8),
             may("run_queues", Utf8),
+            may("waits_observed_ns", Int64),
             must("day", name()),
         ],
     };

@@ -1,5 +1,6 @@
 //! Waits: where threads' time goes, over time and one by one; samples by their value.
 
+use super::accounting::{batch, minute, near};
 use super::foreign::MINUTE;
 use super::*;
 use crate::wire::{Plain, plain_with};
@@ -248,6 +249,38 @@ async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     let both = [&window[..], &[("waits", "true"), ("before", "1s"), ("match", "leaf")]].concat();
     let (status, code, said) = server.error("timeline", &both).await;
     assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_about_waits_say_for_how_much_of_the_time_they_were_observed() {
+    let from = recent();
+    let server = filled_with_waits(from).await;
+    let (begin, end) = (ms(from), ms(from + MINUTE));
+    let asked = async |path: &str, more: &[(&'static str, &'static str)]| {
+        let window = [("from", &*begin), ("until", &*end)];
+        server.json(path, &[&window[..], more].concat()).await["exposure"].clone()
+    };
+    // Nobody keeps an account.
+    assert_eq!(asked("thread_time", &[]).await["waits_share"], json!(null));
+    let samples = minute(from, &[("web", "main;hot", 60)]);
+    server.ingest(&batch(1, from, 50_000_000, samples)).await;
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        for of_waits in [
+            asked("thread_time", &[]).await,
+            asked("flamegraph", &[("type", "off_cpu")]).await,
+            asked("heatmap", &[("type", "run_queue")]).await,
+        ] {
+            assert!(near(&of_waits["waits_share"], 0.25), "{of_waits}");
+        }
+        let of_cpu = asked("flamegraph", &[]).await;
+        assert!(of_cpu.get("waits_share").is_none(), "{of_cpu}");
+        let (_, answer) = server.sql("SELECT waits_observed_ns FROM batches").await;
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["rows"], json!([[MINUTE / 4]]));
+    }
 }
 
 /// A sample of a wait, or of who ended one: service, thread, its id, stack, how long the wait was, the id of the thread
