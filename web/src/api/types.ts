@@ -14,6 +14,8 @@ export interface Exposure extends Ticks {
   nodes: number;
   /** Share of the observed time for which a node was covered, a mean over the nodes. */
   node_share?: number | null;
+  /** Of waits: share of the time in which they were observed; null where no agent says. */
+  waits_share?: number | null;
 }
 
 /** Samples as they were taken, by what each stands for. */
@@ -388,6 +390,9 @@ export interface QueueLine {
   p50_ns: number | null;
   p99_ns: number | null;
   longest_ns: number;
+  /** Of CPUs: ticks of their timers, and those that met them idle; null of programs, and where no agent says. */
+  ticks?: number | null;
+  idle_ticks?: number | null;
   steps: {
     waits: number[];
     total_ns: number[];
