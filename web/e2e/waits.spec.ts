@@ -220,18 +220,18 @@ test("a timeline shows waits between the samples of a thread, in words", async (
   await waits.focus();
   await page.keyboard.press("Home");
   const said = page.getByTestId("selected-wait");
-  await expect(said).toHaveText(/^wk-wants \(\d+\) in \w+\(\), waited for (a lock|the CPU) <?\d/);
+  await expect(said).toHaveText(/^wk-wants \(\d+\) in \w+\(\), waited for (another thread|the CPU) <?\d/);
   await page.keyboard.press("ArrowRight");
   await expect.poll(() => parameter(page, "wait")).toMatch(/^\d+(\.\d+)?-\d+$/);
   const chosen = await said.textContent();
   // Where it waited, for what and how long: the list says it in the same words.
-  const words = / (in \w+\(\), waited for (?:a lock|the CPU))/.exec(chosen ?? "")?.[1] ?? "";
+  const words = / (in \w+\(\), waited for (?:another thread|the CPU))/.exec(chosen ?? "")?.[1] ?? "";
   expect(words).not.toBe("");
   await page.reload();
   await expect(said).toHaveText(chosen ?? "");
   // One thread alone has what this one waits for.
   const list = page.getByRole("grid", { name: "Samples and waits in the order of time" });
-  await expect(list).toContainText(/waited for a lock <?\d.*, woken by wk-holds \(python[^)]*\), in /);
+  await expect(list).toContainText(/waited for another thread <?\d.*, woken by wk-holds \(python[^)]*\), in /);
   await page.getByTestId("waits").focus();
   await page.keyboard.press("Enter");
   await expect.poll(() => parameter(page, "zoom")).not.toBe(null);

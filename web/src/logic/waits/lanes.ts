@@ -229,7 +229,7 @@ export function stepFrom(lanes: readonly WaitLane[], chosen: WaitPlace | null, k
   return { lane, at: lane === chosen.lane ? chosen.at : nearestWait(lanes[lane] as WaitLane, wait.end) };
 }
 
-/** `in read(), waited for a lock 180 ms`; `≈ 180 ms`, or `at most 180 ms`, where its length is not known. */
+/** `in read(), waited for another thread 180 ms`; `≈ 180 ms`, or `at most 180 ms`, where its length is not known. */
 export function waitWords({ part, place, length: ns, isLengthKnown, isCut }: Wait): string {
   const what = part === "run_queue" ? "for the CPU" : partOf(part).waitedFor;
   const about = isLengthKnown ? "" : isCut ? "at most " : "≈ ";
