@@ -89,8 +89,9 @@ pub struct ObservedTime {
     pub idle_s: Vec<f64>,
     /// CPU seconds of which no tick tells what ran, over all nodes.
     pub missed_s: f64,
-    /// Seconds in which waits were observed, over all nodes whose agents say so, and of how many.
+    /// Seconds in which waits were observed, over all nodes whose agents say so.
     pub waits_s: f64,
+    /// Of how many seconds that is.
     pub waits_of_s: f64,
     /// Nodes that were covered at all; 0 when nobody accounts for the window.
     pub nodes: usize,
