@@ -138,7 +138,7 @@ describe("waits of a timeline", () => {
   });
 
   it("say who ended them, where that was sampled", () => {
-    const wakers = { service: ["db"], process: ["db"], thread: ["writer"], tid: [5], stack: [2] };
+    const wakers = { service: ["db"], process: ["db"], thread: ["writer"], tid: [5], stack: [1] };
     const woken = { ...answer, wakers, samples: { ...answer.samples, waker: [null, 0, null, null, null] } };
     const [lock, queue] = apart(woken).waits;
     if (lock === undefined || queue === undefined) throw new Error("none");

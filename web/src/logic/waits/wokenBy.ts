@@ -9,7 +9,7 @@ export const KERNEL_BEGIN: ReadonlySet<string> = new Set(["ret_from_fork_asm", "
 /** What an agent calls who is no thread. */
 const INTERRUPT = "[interrupt]";
 /** Kernel functions that wake whoever it is: of an interrupt the first other one says which. */
-const WAKING = /^(?:s?ttwu_|sched_ttwu_|try_to_wake_up|wake_up_|__wake_up|default_wake_function|autoremove_wake)/;
+const WAKING = /^(?:(?:sched_)?ttwu_|try_to_wake_up|s?wake_up|__wake_up|default_wake_function|autoremove_wake)/;
 /** The C library, by which a program asks the kernel: what asked it says more. */
 const C_LIBRARY = /^(?:libc|libpthread|ld-musl|libc\.musl)\b.*\.so/;
 
