@@ -13,6 +13,6 @@ mod wait_class;
 
 pub use frame::{Frame, FrameKind, Frames, Stack};
 pub use location::{CodeLocation, ProgramKey, SourceId};
-pub use run_queue::{WaitLengths, bucket_begins_ns};
+pub use run_queue::{CpuTicks, WaitLengths, bucket_begins_ns};
 pub use sample_kind::{SampleKind, WaitState};
 pub use wait_class::WaitClass;

@@ -49,5 +49,6 @@ pub use views::timeline::{MAX_SAMPLES, TimedSample, Timeline, before, timeline};
 pub use views::top::{By, Row, Shares, Top, Whole, top, top_difference};
 pub use views::waits::run_queue::{QueueLine, RunQueues, run_queues};
 pub use views::waits::thread_time::{Part, ThreadTime, ThreadTimeRow, thread_time};
+pub use views::waits::wakers::Waker;
 pub use views::words::rank::Rank;
 pub use views::words::{Found, Hit, search};

@@ -89,6 +89,10 @@ pub struct ObservedTime {
     pub idle_s: Vec<f64>,
     /// CPU seconds of which no tick tells what ran, over all nodes.
     pub missed_s: f64,
+    /// Seconds in which waits were observed, over all nodes whose agents say so.
+    pub waits_s: f64,
+    /// Of how many seconds that is.
+    pub waits_of_s: f64,
     /// Nodes that were covered at all; 0 when nobody accounts for the window.
     pub nodes: usize,
     /// Start and end of each time that no node covered, nanoseconds since the Unix epoch.
@@ -174,6 +178,11 @@ impl ObservedTime {
         let cpu = self.total_cpu_s();
         (cpu > 0.0).then(|| (self.missed_s / cpu).clamp(0.0, 1.0))
     }
+
+    /// Share of the time in which waits were observed; `None` where no agent says.
+    pub fn waits_share(&self) -> Option<f64> {
+        (self.waits_of_s > 0.0).then(|| (self.waits_s / self.waits_of_s).clamp(0.0, 1.0))
+    }
 }
 
 /// What accounts say of several questions' windows. They are read once: both sides of a difference often have the same
@@ -258,6 +267,7 @@ async fn read_intervals(
         "idle_ticks",
         "lost",
         "missed_ticks",
+        "waits_observed_ns",
     ];
     collect_rows(snapshot, "batches", filter, &columns, |batch| {
         let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
@@ -285,6 +295,7 @@ async fn read_intervals(
                     let ticks = Ticks::new(ticks, idle, missed, cpus, length_ns, period_ns)?;
                     Some(ticks.of(length_ns))
                 }),
+                waits_ns: known(number(11)).map(|ns| ns.min(until_ns.saturating_sub(from_ns)).max(0)),
                 lost: (lost.clone(), lost),
             };
             for other in of.filter(|watched| watched.wants(text(0, row), from_ns, until_ns)) {
@@ -331,6 +342,8 @@ pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
         cpu_s: vec![0.0; steps.count],
         idle_s: vec![0.0; steps.count],
         missed_s: 0.0,
+        waits_s: 0.0,
+        waits_of_s: 0.0,
         nodes: 0,
         gaps: Vec::new(),
         lost,
@@ -364,6 +377,11 @@ pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
                 let Ticks { idle, missed } = ticks.shares(interval.until_ns.saturating_sub(interval.from_ns));
                 exposure.idle_s[step] += cpu_s * idle;
                 exposure.missed_s += cpu_s * missed;
+            }
+            if let Some(waits_ns) = interval.waits_ns {
+                let length_ns = interval.until_ns.saturating_sub(interval.from_ns);
+                exposure.waits_s += seconds * waits_ns as f64 / length_ns as f64;
+                exposure.waits_of_s += seconds;
             }
         });
     }

@@ -26,10 +26,13 @@ use crate::query::views::matching::{FrameMatch, has_match};
 use crate::query::views::selected::count_selected;
 use crate::query::views::senders::observe;
 use crate::query::views::waits::of_series::{CLASS, STATE, of_series, of_type};
+use crate::query::views::waits::wakers::{Ends, Waker, around, wakers};
 use crate::store::Snapshot;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
+/// The type of waits that somebody ends.
+const ASLEEP: &str = WAITS[0];
 /// Most samples of an answer.
 pub const MAX_SAMPLES: usize = 100_000;
 /// Most samples that may be searched for.
@@ -83,7 +86,7 @@ pub struct Timeline {
     pub tgids: Vec<Arc<str>>,
     /// Where waits are among the samples.
     pub waits: Option<Waits>,
-    /// The tree of their stacks; a sample's stack is the path to its node.
+    /// The tree of their stacks, and then of those who ended waits; a sample's stack is the path to its node.
     pub tree: Tree,
     /// No sample was left out: otherwise these are the earliest.
     pub complete: bool,
@@ -98,6 +101,8 @@ pub struct Waits {
     pub classes: Vec<Arc<str>>,
     /// Of each sample how the wait began.
     pub states: Vec<Arc<str>>,
+    /// Who ended them, where that was sampled.
+    pub wakers: Vec<Waker>,
 }
 
 /// The earliest samples of a selection.
@@ -205,7 +210,11 @@ pub async fn timeline(
     (limit, with_waits): (usize, bool),
 ) -> Result<Timeline, QueryError> {
     let limit = limit.clamp(1, MAX_SAMPLES);
-    let days = Days::of(question.window);
+    let days = Days::of(if with_waits {
+        around(question.window)
+    } else {
+        question.window
+    });
     let mut asked = vec![question.clone()];
     if with_waits {
         let others = WAITS.into_iter().filter(|profile| *profile != question.profile);
@@ -226,7 +235,12 @@ pub async fn timeline(
     }
     let complete = earliest.complete;
     let moments = earliest.moments.into_sorted_vec();
-    let ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
+    let wakers = match asked.iter().position(|asked| asked.profile == ASLEEP) {
+        Some(asleep) if with_waits => wakers(snapshot, &question, ends(&moments, asleep)).await?,
+        _ => Vec::new(),
+    };
+    let mut ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
+    ids.extend(wakers.iter().map(|waker| waker.stack_id));
     let leaves = engine
         .dictionary(&question)
         .leaves(snapshot, &days, &ids, ONE_TREE)
@@ -246,6 +260,7 @@ pub async fn timeline(
                 profiles: asked.into_iter().map(|question| question.profile).collect(),
                 classes: moments.iter().map(|moment| of(&classes, moment.series_id)).collect(),
                 states: moments.iter().map(|moment| of(&states, moment.series_id)).collect(),
+                wakers,
             })
         }
     };
@@ -258,6 +273,19 @@ pub async fn timeline(
         moments,
         complete,
     })
+}
+
+/// Waits of threads that slept, by the place of their type among those that were asked for.
+fn ends(moments: &[TimedSample], asleep: usize) -> Ends {
+    let mut ends = Ends::default();
+    for (sample, moment) in (0..).zip(moments) {
+        if usize::from(moment.profile) == asleep
+            && let Some(tid) = moment.tid
+        {
+            ends.add((&moment.lane.node, tid), moment.ts_ns, moment.wait_ns, sample);
+        }
+    }
+    ends
 }
 
 /// Where and when samples of each stack were taken.

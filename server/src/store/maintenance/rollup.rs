@@ -399,7 +399,7 @@ pub(crate) const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::buffer::arriving::{Amount, NO_WAIT};
+    use crate::store::buffer::arriving::{Amount, NO_THREAD, NO_WAIT};
     use crate::store::buffer::interner::SampleAttributes;
     use crate::store::buffer::interner::Series;
     use crate::store::buffer::interner::ThreadKey;
@@ -437,6 +437,7 @@ mod tests {
                     amount: Amount {
                         value: 1,
                         wait_ns: NO_WAIT,
+                        woken_tid: NO_THREAD,
                     },
                 }));
             }
@@ -508,6 +509,7 @@ mod tests {
                     amount: Amount {
                         value,
                         wait_ns: row % 5 - 1,
+                        woken_tid: row % 3 - 1,
                     },
                 }));
                 let parts = [(MINUTE_NS, stack_id), (HOUR_NS, stack_id), (TEN_SECONDS_NS, 0)];

@@ -8,6 +8,7 @@ function seen(change: {
   node_share?: number;
   lost?: Record<string, number>;
   missed_share?: number;
+  waits_share?: number | null;
   truncated?: number;
 }): Seen {
   return {
@@ -20,6 +21,7 @@ function seen(change: {
       node_share: change.node_share ?? 1,
       idle_share: 0.9,
       missed_share: change.missed_share ?? 0,
+      ...(change.waits_share === undefined ? {} : { waits_share: change.waits_share }),
     },
     quality: {
       complete_samples: 1_000,
@@ -50,6 +52,15 @@ describe("the grade of a window's data", () => {
     expect(grade({ gaps: [[30_000, 60_000]] })).toBe("poor");
     expect(grade({ lost: { ring_full: 100 } })).toBe("poor");
     expect(grade({ node_share: 0.5 })).toBe("poor");
+  });
+
+  it("asks to check sums of waits that were observed for a part of the time", () => {
+    expect(grade({ waits_share: null })).toBe("good");
+    expect(grade({ waits_share: 0.999 })).toBe("good");
+    expect(grade({ waits_share: 0.125 })).toBe("check");
+    expect(faultsOf(seen({ waits_share: 0.125 })).map(({ text }) => text)).toEqual([
+      "waits were observed for 12.5\u202f% of the time; their sums are extrapolated",
+    ]);
   });
 
   it("says why", () => {

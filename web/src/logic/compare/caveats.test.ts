@@ -52,6 +52,13 @@ describe("what speaks against a comparison", () => {
     ]);
   });
 
+  it("tells sides of whose waits a part was observed", () => {
+    const part = { exposure: { ...exposure, waits_share: 0.25 } };
+    expect(said(answer({ exposure: { ...exposure, waits_share: 0.9999 } }, part), null)).toEqual([
+      "Waits of B were observed for 25.0 % of the time",
+    ]);
+  });
+
   it("tells different rates, and the same mixture of rates", () => {
     const periods = [{ period_ns: 10_000_000, samples: 100 }];
     const mixed = [...periods, { period_ns: 50_000_000, samples: 100 }];

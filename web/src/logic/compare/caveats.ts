@@ -4,7 +4,7 @@
  */
 import type { DiffAnswer, DiffSide } from "../../api/types.ts";
 import { faultsOf } from "../agents/grade.ts";
-import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf } from "../agents/loss.ts";
+import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf, waitsPart } from "../agents/loss.ts";
 import { ratesOf } from "../agents/rates.ts";
 import { count, digits, duration, percent, plural, shareOf } from "../text/format.ts";
 import { isWait } from "../text/unit.ts";
@@ -41,6 +41,7 @@ export function caveatsOf(answer: Answer, watchers: Watchers | null): Caveat[] {
     ...sides.flatMap(uncovered),
     ...sides.flatMap(partly),
     ...sides.flatMap(losses),
+    ...sides.flatMap(inTurns),
     // A wait's value is its length: it says nothing of a rate.
     ...(isWait(answer.type ?? "") ? [] : rates(base, comparison)),
     ...lengths(answer),
@@ -90,6 +91,18 @@ function losses([name, side]: [string, DiffSide]): Caveat[] {
     {
       what: `${name} lost ${plural(lost.samples, "sample")} (${causes})`,
       so: "what was lost may not be spread like what was kept: a smaller difference may be that",
+    },
+  ];
+}
+
+/** Agents that look at waits in turns. */
+function inTurns([name, { exposure }]: [string, DiffSide]): Caveat[] {
+  const part = waitsPart(exposure);
+  if (part === null) return [];
+  return [
+    {
+      what: `Waits of ${name} were observed for ${percent(part)} of the time`,
+      so: "their sums are extrapolated from that: a smaller difference may be chance",
     },
   ];
 }

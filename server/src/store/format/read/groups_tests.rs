@@ -47,7 +47,7 @@ fn rows(count: i64) -> RecordBatch {
             "wait_ns" => (0..count)
                 .map(|_| Some(next(900) * 1_000).filter(|n| *n < 600_000))
                 .collect(),
-            "tid" | "cpu" => (0..count).map(|_| Some(next(9)).filter(|n| *n < 7)).collect(),
+            "tid" | "cpu" | "woken_tid" => (0..count).map(|_| Some(next(9)).filter(|n| *n < 7)).collect(),
             _ => (0..count)
                 .map(|_| Some((next(3_000) - 1_500) * 1_234_567_890_123))
                 .collect(),
@@ -109,6 +109,7 @@ fn every_column() -> Vec<Projection> {
             "stack_id",
             "value",
             "wait_ns",
+            "woken_tid",
         ];
         names.into_iter().find(|known| *known == name).unwrap()
     };
@@ -215,7 +216,7 @@ async fn a_column_that_a_file_lacks_is_absent_in_all_its_rows_where_it_may_be() 
     let encoded = encode(&rows(20_000), WriteProfile::Compact).unwrap().unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(encoded.bytes.clone()).unwrap();
     let batch = reader.with_batch_size(20_000).build().unwrap().next().unwrap().unwrap();
-    for (lacking, may_lack) in [("wait_ns", true), ("value", false)] {
+    for (lacking, may_lack) in [("wait_ns", true), ("woken_tid", true), ("value", false)] {
         let index = batch.schema().index_of(lacking).unwrap();
         let mut older = batch.clone();
         older.remove_column(index);
