@@ -51,7 +51,9 @@ for (const theme of ["light", "dark"]) {
           await page.goto(address);
           await expect.poll(() => colours(page)).toBeGreaterThan(1);
           await expect(page.getByTestId("fold-data")).toHaveAccessibleName(
-            isWarned ? /^Data: check \(3\) .*(gap of|No agent covered) .*covered.*lost/ : /^Data: good/,
+            isWarned
+              ? /^Data: check \(3\) .*(coverage gap of .*coverage gaps in|No agent covered .*covered) .*lost/
+              : /^Data: good/,
           );
           const { top, rows } = await rowsOf(page);
           expect(top, address).toBeLessThanOrEqual(LOWEST);

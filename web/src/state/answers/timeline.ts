@@ -75,7 +75,7 @@ export const beforeHits: Resource<ParsedFlamegraph> = resource(() => {
     match: serverPattern(hit.value),
     min_share: MIN_SHARE,
   };
-  return ask("what ran before", parameters, async (signal) =>
+  return ask("preceding samples", parameters, async (signal) =>
     parse("flamegraph", await api.before(parameters, signal), signal),
   );
 });

@@ -38,8 +38,8 @@ const NARROWEST = 480;
 const NAME_ROOM = 200;
 const CHARTS = [
   ["timechart", "The chart over time"],
-  ["heatmap", "Heatmap"],
-  ["timeline", "Samples in order"],
+  ["heatmap", "Sub-second heatmap"],
+  ["timeline", "Sample timeline"],
 ] as const;
 
 /** What samples of the graph stand for; null where the view has no graph of a window. */
