@@ -67,6 +67,12 @@ export function factsOfWindow(answer: Sums<FlamegraphAnswer>): Fact[] {
   ];
 }
 
+/** Of what ran shortly before samples with what was looked for. */
+export function factsOfPreceding(answer: Sums<FlamegraphAnswer>, beforeMs: number, sought: string): Fact[] {
+  const what = `on the same CPU, up to ${duration(beforeMs / 1000)} before samples with ${plainLine(sought, ROOM)}`;
+  return [["Preceding samples", `${what}; each counts once`], ...factsOfWindow(answer)];
+}
+
 function factsOfSide(letter: string, side: DiffSide, type: string): Fact[] {
   return [
     [`${letter}: selector`, plainLine(side.query, ROOM)],

@@ -79,17 +79,25 @@ export const hitCpus = resource(() => {
   return ask("CPUs", parameters, (signal) => api.series(parameters, signal));
 });
 
-/** What ran before the frames that are looked for. */
-export const beforeHits: Resource<ParsedFlamegraph> = resource(() => {
+/** Whether the page has a part for what ran before something. */
+export const isBeforeShown = computed(() => view.value === "timeline" && before.value !== "" && hit.value !== "");
+
+/** What ran before the frames that are looked for, as the server is asked; null where it can't be. */
+export const beforeAsked = computed<Parameters | null>(() => {
   const wanted = sought.value;
-  if (view.value !== "timeline" || before.value === "" || wanted === null || "error" in wanted) return null;
-  const parameters = {
+  if (!isBeforeShown.value || wanted === null || "error" in wanted) return null;
+  return {
     ...ran.value,
     ...range.value,
     before: `${before.value}ms`,
     match: serverPattern(hit.value),
     min_share: MIN_SHARE,
   };
+});
+
+export const beforeHits: Resource<ParsedFlamegraph> = resource(() => {
+  const parameters = beforeAsked.value;
+  if (parameters === null) return null;
   return ask("preceding samples", parameters, async (signal) =>
     parse("flamegraph", await api.before(parameters, signal), signal),
   );
@@ -99,7 +107,7 @@ export const beforeHits: Resource<ParsedFlamegraph> = resource(() => {
 export const timelineSums = computed<Resource<WindowSums> | null>(() => {
   if (view.value !== "timeline") return null;
   if (shownLane.value !== null) return laneSums;
-  return before.value !== "" && hit.value !== "" ? beforeHits : null;
+  return isBeforeShown.value ? beforeHits : null;
 });
 
 export function startTimeline(): void {
