@@ -304,7 +304,7 @@ for (const theme of ["light", "dark"])
     const drawn = Number.parseInt(grid.trim().slice(1), 16);
     await expect.poll(async () => (await pixels(page, "timechart")).has(drawn)).toBe(true);
     const skip = page.getByRole("button", { name: "Skip to the frames" });
-    await page.getByRole("link", { name: "Stakeout" }).focus();
+    await page.locator(".header .brand").focus();
     await page.keyboard.press("Shift+Tab");
     await expect(skip).toBeFocused();
     await expect(skip).toHaveCSS("outline-width", "3px");
