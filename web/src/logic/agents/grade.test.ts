@@ -42,7 +42,7 @@ describe("the grade of a window's data", () => {
     expect(grade({ missed_share: 0.3, truncated: 500 })).toBe("good");
   });
 
-  it("asks to check a gap inside the window, losses, and nodes that were not covered", () => {
+  it("asks to check a gap inside the window, losses, and gaps in the coverage of nodes", () => {
     expect(grade({ gaps: [[40_000, 50_000]] })).toBe("check");
     expect(grade({ lost: { ring_full: 3 } })).toBe("check");
     expect(grade({ node_share: 0.9 })).toBe("check");
@@ -65,7 +65,13 @@ describe("the grade of a window's data", () => {
 
   it("says why", () => {
     expect(
-      faultsOf(seen({ gaps: [[40_000, 50_000]], lost: { ring_full: 3, slow: 4 } })).map(({ text }) => text),
-    ).toEqual(["a gap of 10.0\u202fs in the window", "7 samples lost"]);
+      faultsOf(seen({ gaps: [[40_000, 50_000]], node_share: 0.9, lost: { ring_full: 3, slow: 4 } })).map(
+        ({ text }) => text,
+      ),
+    ).toEqual([
+      "a coverage gap of 10.0\u202fs",
+      "coverage gaps in 10.0\u202f% of the nodes' time",
+      "7 samples lost",
+    ]);
   });
 });

@@ -132,7 +132,7 @@ function lengths({ normalize, base, comparison }: Answer): Caveat[] {
   const [a, b] = [lengthOfAll(timesOf(base)), lengthOfAll(timesOf(comparison))];
   if (normalize !== "absolute" || Math.abs(a - b) <= LENGTHS_DIFFER * Math.max(a, b)) return [];
   const what = `A is ${duration(a / 1000)} long, B ${duration(b / 1000)}`;
-  return [{ what, so: "absolute numbers differ with the length: compare rates, or lock the lengths" }];
+  return [{ what, so: "absolute numbers differ with the length: compare rates, or choose Equal lengths" }];
 }
 
 function overlap(base: DiffSide, comparison: DiffSide): Caveat[] {
@@ -158,7 +158,7 @@ function nodes({ normalize, base, comparison }: Answer): Caveat[] {
 function stacks(base: DiffSide, comparison: DiffSide): Caveat[] {
   const kinds: [string, "truncated_samples" | "unnamed_samples"][] = [
     ["truncated stacks", "truncated_samples"],
-    ["stacks without a name", "unnamed_samples"],
+    ["unsymbolized stacks", "unnamed_samples"],
   ];
   if (base.samples === 0 || comparison.samples === 0) return [];
   return kinds.flatMap(([word, key]) => {

@@ -81,7 +81,7 @@ const ROWS_OF_NONE = ["", "none", "auto"];
 
 /** What is understood and holds in another view alone, in words. */
 export function idleIn({ view, group }: Pick<PageState, "view" | "group">): string {
-  return view === "timeline" && !ROWS_OF_NONE.includes(group) ? `What ran before has no rows (group=${group}).` : "";
+  return view === "timeline" && !ROWS_OF_NONE.includes(group) ? `Preceding samples have no rows (group=${group}).` : "";
 }
 
 const MOST_TOLD = 300;

@@ -13,6 +13,8 @@ export const SERIES_LIMIT = 19;
 export const TOP_LIMIT = 2_000;
 /** The server folds frames below a millionth of the window, so that nothing is left out of a million samples. */
 export const MIN_SHARE = 0.000001;
+/** Where sums alone are wanted, all but the root is folded. */
+export const ROOT_ONLY = 0.9999;
 
 const { view, type, query, from, until, least, most, runtime_frames } = fields;
 const NS_PER_MS = 1e6;

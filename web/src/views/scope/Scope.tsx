@@ -4,7 +4,7 @@ import { isBelow, nextLabel, type Path, pathOf, withoutMatcher } from "../../log
 import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { byBehind } from "../../state/answers/advance.ts";
 import { comparing } from "../../state/answers/compare.ts";
-import { flamegraph, single } from "../../state/answers/explore.ts";
+import { observed } from "../../state/answers/explore.ts";
 import { absentLabels } from "../../state/answers/judged.ts";
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { labels } from "../../state/answers/server.ts";
@@ -58,9 +58,10 @@ export function Scope() {
 
 /** Of the one window that is looked at. */
 function Data() {
-  const answer = flamegraph.data.value;
-  if (single.value === null || answer === null || answer.samples === 0) return null;
-  return <DataChip faults={faultsOf({ ...answer, window: answer })} isStale={flamegraph.stale.value} />;
+  const source = observed.value;
+  const answer = source?.data.value ?? null;
+  if (source === null || answer === null || answer.samples === 0) return null;
+  return <DataChip faults={faultsOf({ ...answer, window: answer })} isStale={source.stale.value} />;
 }
 
 function Crumbs({ path: { crumbs, filters } }: { path: Path }) {

@@ -46,10 +46,13 @@ export function styleOf(element: Element): (name: string) => string {
   return (name) => style.getPropertyValue(name).trim();
 }
 
+/** Where the page's style has other colours than its theme says; as in `style/base.css`. */
+const OTHER_COLOURS = ["(prefers-contrast: more)", "(forced-colors: active)"];
+
 /**
  * A canvas as large as the content of its box, sharp on every screen. It is painted when its size, the density of the
- * screen or one of `of` changes (after every render where that is left out), and by `draw`; what moves with the pointer
- * is painted once a frame, by `drawSoon`.
+ * screen, the contrast that is asked for or one of `of` changes (after every render where that is left out), and by
+ * `draw`; what moves with the pointer is painted once a frame, by `drawSoon`.
  */
 export function useCanvas(paint: Paint, of?: readonly unknown[]) {
   const box = useRef<HTMLDivElement>(null);
@@ -75,9 +78,11 @@ export function useCanvas(paint: Paint, of?: readonly unknown[]) {
   useLayoutEffect(draw, of && [size, ...of]);
   useEffect(() => () => cancelAnimationFrame(planned.current), []);
   useEffect(() => {
-    const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
-    query.addEventListener("change", draw);
-    return () => query.removeEventListener("change", draw);
+    const queries = [`(resolution: ${devicePixelRatio}dppx)`, ...OTHER_COLOURS].map((query) => matchMedia(query));
+    for (const query of queries) query.addEventListener("change", draw);
+    return () => {
+      for (const query of queries) query.removeEventListener("change", draw);
+    };
   });
   return { box, canvas, size, style: { width: `${size.width}px`, height: `${size.height}px` }, draw, drawSoon };
 }
