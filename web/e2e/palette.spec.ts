@@ -46,6 +46,8 @@ test("views, values, functions and actions are a few letters away, also from a f
     .filter({ hasText: `service="${service}"` })
     .click();
   await expect.poll(() => parameter(page, "query")).toBe(`{service="${service}"}`);
+  // By service the chart would be one layer.
+  await expect.poll(() => parameter(page, "by")).toMatch(/^(pod|unit|process|thread)$/);
 
   field = await opened(page);
   await field.fill("heat");

@@ -181,6 +181,19 @@ test("a value leads down: the chart goes on to the next label, steps have menus 
   await expect.poll(() => parameter(page, "query")).toBeNull();
 });
 
+test("a value leads down in a comparison too, which stays the one it is", async ({ page, windows, request }) => {
+  const { end, query, sides } = await halves(request, windows.before.from);
+  await page.goto(comparison(sides, { query, tab: "service", by: "service" }));
+  const names = ["from", "until", "baseFrom", "baseUntil"] as const;
+  const before = names.map((name) => parameter(page, name));
+  const rows = page.getByRole("grid", { name: "Both windows by service" }).locator(".vtable-row");
+  await rows.filter({ hasText: `who-grows-${end}` }).click();
+  await expect.poll(() => parameter(page, "query")).toContain(`service="who-grows-${end}"`);
+  await expect.poll(() => parameter(page, "by")).toMatch(/^(pod|unit|process|thread)$/);
+  expect(names.map((name) => parameter(page, name))).toEqual(before);
+  expect([parameter(page, "view"), parameter(page, "baseQuery")]).toEqual(["compare", null]);
+});
+
 test("one menu on a value: by its button, by the right button, by keys", async ({ page, windows }) => {
   await page.goto(at(windows.after, { by: "process", query: READERS }));
   const value = page.getByTestId("layers").getByRole("button", { name: `Only process ${windows.busy}` });

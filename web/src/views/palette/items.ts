@@ -1,6 +1,6 @@
 /** What the palette can do: views, values of labels, functions of the graph, actions. */
 
-import { formatSelector, parseSelector, quote, withMatcher } from "../../logic/labels/selector.ts";
+import { parseSelector, quote } from "../../logic/labels/selector.ts";
 import { UNITS, type UnitChoice } from "../../logic/text/figure.ts";
 import type { Item } from "../../logic/text/palette.ts";
 import { plainLine } from "../../logic/text/plain.ts";
@@ -16,6 +16,7 @@ import { choosePair, colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { changeFor, VIEWS, type View } from "../bar/Header.tsx";
 import { lookCloser, openDialog } from "../bar/Help.tsx";
+import { actOnValue } from "../chart/valueActions.ts";
 import { addressTitle } from "../saved/addressTitle.ts";
 
 export interface Action extends Item {
@@ -148,12 +149,12 @@ export function functionItems(word: string): Action[] {
   }));
 }
 
-/** Values of all labels that are called like this: each narrows the selection. */
+/** Values of all labels that are called like this: each narrows the selection, and the chart goes on to the next label. */
 export async function valueItems(word: string, signal: AbortSignal): Promise<Action[]> {
   return (await meantBy(word, MOST_VALUES, signal)).map((matcher) => ({
     kind: "value",
     title: `${matcher.label}=${quote(matcher.value)}`,
-    run: () => navigate({ query: withMatcher(page.peek().query, matcher) || formatSelector([matcher]), focus: "" }),
+    run: () => actOnValue(matcher.label, matcher.value, "only"),
   }));
 }
 

@@ -69,7 +69,8 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
   const known = (labels.data.value?.labels ?? []).filter((label) => !absentLabels.value.includes(label));
   const below = nextLabel(last?.label ?? "node", known);
   // The chart may have gone further, past labels of one value.
-  const next = below !== null && view === "explore" && isBelow(by, below) ? by : below;
+  const isCharted = view === "explore" || view === "compare";
+  const next = below !== null && isCharted && isBelow(by, below) ? by : below;
   return (
     <nav class="crumbs" aria-label="What is selected">
       <ol>
