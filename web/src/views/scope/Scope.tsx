@@ -102,7 +102,7 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
             </button>
           </li>
         ))}
-        {crumbs.map(({ label, value, above, query: upTo }) => (
+        {crumbs.map(({ label, value, above, keepsBelow, without, query: upTo }) => (
           <li key={label}>
             <span aria-hidden="true">›</span>
             <Menu
@@ -129,7 +129,19 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
                       All of {layerName(value, 0, label)}
                     </button>
                   )}
-                  <Siblings label={label} query={above} chosen={value} close={close} />
+                  {without !== null && (
+                    <button
+                      type="button"
+                      class="button crumb-all"
+                      onClick={() => {
+                        navigate({ query: without, focus: "" });
+                        close();
+                      }}
+                    >
+                      Any {label}
+                    </button>
+                  )}
+                  <Siblings label={label} query={above} chosen={value} keepsBelow={keepsBelow} close={close} />
                 </>
               )}
             </Menu>
