@@ -1,4 +1,4 @@
-/** What the palette can do: views, values of labels, functions of the graph, actions. */
+/** What the palette can do: views, values of labels, functions, actions. */
 
 import { parseSelector, quote } from "../../logic/labels/selector.ts";
 import { UNITS, type UnitChoice } from "../../logic/text/figure.ts";
@@ -11,7 +11,7 @@ import { meantBy } from "../../state/answers/selector.ts";
 import { canLookCloser, LOOKED_AT, type LookedAt } from "../../state/moments/closer.ts";
 import { compareVersionsOf } from "../../state/moments/said.ts";
 import { recent, saved } from "../../state/moments/saved.ts";
-import { findFunction, functionNames } from "../../state/screen/functionNames.ts";
+import { findFunction, functionsNamed } from "../../state/screen/functionNames.ts";
 import { choosePair, colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { changeFor, VIEWS, type View } from "../bar/Header.tsx";
@@ -140,22 +140,27 @@ function unitWord(choice: UnitChoice): string {
   return { cores: rateHead(unit), time: timeHead(unit), samples: "samples", share: "%" }[choice];
 }
 
-/** Functions of the graph that are called like this. */
-export function functionItems(word: string): Action[] {
-  return functionNames(word, MOST_FUNCTIONS).map((name) => ({
-    kind: "function",
+/** Functions that are called like this: of the graph, and of those that the server found others. */
+export function functionItems(word: string, found: readonly string[]): Action[] {
+  return functionsNamed(word, found, MOST_FUNCTIONS).map(({ name, isElsewhere }) => ({
+    kind: isElsewhere ? "function, not in this graph" : "function",
     title: name,
     run: () => findFunction(name),
   }));
 }
 
-/** Values of all labels that are called like this: each narrows the selection, and the chart goes on to the next label. */
-export async function valueItems(word: string, signal: AbortSignal): Promise<Action[]> {
-  return (await meantBy(word, MOST_VALUES, signal)).map((matcher) => ({
+/**
+ * What the server finds: values of all labels that are called like this, of which each narrows the selection and leads
+ * the chart on, and names of functions.
+ */
+export async function foundItems(word: string, signal: AbortSignal): Promise<{ values: Action[]; functions: string[] }> {
+  const { values, functions } = await meantBy(word, MOST_VALUES, signal);
+  const items = values.map(({ label, value }) => ({
     kind: "value",
-    title: `${matcher.label}=${quote(matcher.value)}`,
-    run: () => actOnValue(matcher.label, matcher.value, "only"),
+    title: `${label}=${quote(value)}`,
+    run: () => actOnValue(label, value, "only"),
   }));
+  return { values: items, functions };
 }
 
 /** Views with names, and what was looked at last. */
