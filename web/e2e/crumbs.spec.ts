@@ -103,6 +103,36 @@ test("a service is looked at node by node: the rest of the selection and the cha
   expect(parameter(page, "by")).toBe("process");
 });
 
+test("a container is a step, and called by its service and image", async ({ page, request }) => {
+  const node = `crumbs-c-${END}`;
+  const [cache, queue] = ["a1b2c3d4e5f6".padEnd(64, "0"), "b2c3d4e5f6a1".padEnd(64, "0")];
+  const of = (name: string, id: string, image: string) => ({
+    ...{ "service.name": name, "process.executable.name": name },
+    ...{ "container.id": id, "container.image.name": image },
+  });
+  const stacks = [
+    { frames: [0], samples: 40, of: of("cache", cache, "docker.io/library/redis:7.2") },
+    { frames: [0], samples: 20, of: of("queue", queue, "registry.example:5000/team/rabbit:4.1@sha256:00ff") },
+  ];
+  const answer = await request.post("/v1development/profiles", {
+    headers: { "content-type": "application/x-protobuf" },
+    data: Buffer.from(otlp({ service: "crumbs", node, type: TYPE, at: TAKEN, frames: [{ name: "main" }], stacks })),
+  });
+  expect(answer.status(), await answer.text()).toBe(200);
+  await page.goto(here(`{node="${node}"}`, { by: "container" }));
+  const layers = page.getByTestId("layers");
+  await expect(layers).toContainText("cache · redis:7.2 (a1b2c3d4e5f6)");
+  await layers.getByRole("button", { name: "Only container cache · redis:7.2 (a1b2c3d4e5f6)" }).click();
+  const { crumb, values } = pathOf(page);
+  await expect(crumb("container")).toContainText("cache · redis:7.2 (a1b2c3d4e5f6)");
+  await crumb("container").click();
+  await values.filter({ hasText: "queue · rabbit:4.1 (b2c3d4e5f6a1)" }).click();
+  await expect.poll(() => parameter(page, "query")).toBe(`{node="${node}",container="${queue}"}`);
+  await crumb("container").click();
+  await page.getByRole("button", { name: "Any container" }).click();
+  await expect.poll(() => parameter(page, "query")).toBe(`{node="${node}"}`);
+});
+
 test.describe("by touch", () => {
   test.use({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } });
 

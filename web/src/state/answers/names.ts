@@ -9,11 +9,12 @@ import { lists } from "./lists.ts";
 
 /** Whether the selection, the chart, the table or a list shows values of the label. */
 function isShown(label: Numbered): boolean {
-  const { view, by, rank, query } = fields;
+  const { view, by, rank, query, tab } = fields;
   if (view.value === "nodes") return false;
   if (parseSelector(query.value)?.some((one) => one.label === label && one.operator === "=")) return true;
   if (view.value === "timeline") return false;
-  if (by.value === label || rank.value === label) return true;
+  if (by.value === label || rank.value === label || tab.value === label) return true;
+  if (label === "container" && tab.value === "spent") return true;
   if (label !== "container" || view.value !== "explore") return false;
   return lists.data.value?.container?.series?.series.some(({ value }) => value !== "") ?? false;
 }
