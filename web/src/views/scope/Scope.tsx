@@ -70,7 +70,8 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
   const known = (labels.data.value?.labels ?? []).filter((label) => !absentLabels.value.includes(label));
   const below = nextLabel(last?.label ?? "node", known);
   // The chart may have gone further, past labels of one value.
-  const next = below !== null && view === "explore" && isBelow(by, below) ? by : below;
+  const isCharted = view === "explore" || view === "compare";
+  const next = below !== null && isCharted && isBelow(by, below) ? by : below;
   return (
     <nav class="crumbs" aria-label="What is selected">
       <ol>
@@ -102,7 +103,7 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
             </button>
           </li>
         ))}
-        {crumbs.map(({ label, value, above, query: upTo }) => (
+        {crumbs.map(({ label, value, above, keepsBelow, without, query: upTo }) => (
           <li key={label}>
             <span aria-hidden="true">›</span>
             <Menu
@@ -129,7 +130,19 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
                       All of {layerName(value, 0, label)}
                     </button>
                   )}
-                  <Siblings label={label} query={above} chosen={value} close={close} />
+                  {without !== null && (
+                    <button
+                      type="button"
+                      class="button crumb-all"
+                      onClick={() => {
+                        navigate({ query: without, focus: "" });
+                        close();
+                      }}
+                    >
+                      Any {label}
+                    </button>
+                  )}
+                  <Siblings label={label} query={above} chosen={value} keepsBelow={keepsBelow} close={close} />
                 </>
               )}
             </Menu>

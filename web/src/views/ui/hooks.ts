@@ -174,3 +174,51 @@ export function useMedia(query: string): boolean {
   }, [query]);
   return holds;
 }
+
+const LONG_PRESS_MS = 500;
+/** CSS pixels that a finger that rests may move. */
+const RESTS_WITHIN = 10;
+
+/** One finger presses at a time; what is drawn anew below it stays pressed. */
+let press: { x: number; y: number; timer: ReturnType<typeof setTimeout> } | null = null;
+let wasLong = false;
+
+function endPress(): void {
+  clearTimeout(press?.timer);
+  press = null;
+}
+
+/**
+ * A finger that rests asks for a menu, as the right button does: Safari on phones tells of no such wish. Browsers that
+ * do tell of it show the same menu twice, which is one. `menuOf` is asked as the finger comes down, and says what shows
+ * the menu, or null for none.
+ */
+export function longPress(menuOf: (event: PointerEvent) => (() => void) | null) {
+  return {
+    onPointerDown: (event: PointerEvent) => {
+      endPress();
+      wasLong = false;
+      const show = event.pointerType === "touch" ? menuOf(event) : null;
+      if (show === null) return;
+      const timer = setTimeout(() => {
+        press = null;
+        wasLong = true;
+        show();
+      }, LONG_PRESS_MS);
+      press = { x: event.clientX, y: event.clientY, timer };
+    },
+    onPointerMove: ({ clientX, clientY }: PointerEvent) => {
+      if (press !== null && Math.hypot(clientX - press.x, clientY - press.y) > RESTS_WITHIN) endPress();
+    },
+    onPointerUp: endPress,
+    onPointerCancel: endPress,
+    onPointerLeave: endPress,
+  };
+}
+
+/** Whether a click is the end of a long press, which takes nothing. A click by a key is none. */
+export function endsLongPress({ detail }: MouseEvent): boolean {
+  const ends = wasLong && detail !== 0;
+  wasLong = false;
+  return ends;
+}
