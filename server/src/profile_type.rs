@@ -9,6 +9,11 @@ pub(crate) const MAX_BYTES: usize = 128;
 /// Types that tell of waits: the waits themselves, and who ended them.
 pub(crate) const OF_WAITS: [&str; 3] = ["off_cpu", "run_queue", "wake_up"];
 
+/// Whether samples of a type have the length of a wait.
+pub(crate) fn tells_of_waits(kind: &str) -> bool {
+    OF_WAITS.contains(&kind)
+}
+
 /// In words.
 pub(crate) const ALLOWED: &str = "a text of 1 to 128 bytes without control characters, such as cpu or off-cpu";
 

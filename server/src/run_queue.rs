@@ -23,6 +23,12 @@ pub struct RunQueue<'a> {
     /// Of which CPU; none of programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cpu: Option<u32>,
+    /// How often the CPU's timer ticked, and of that how often it met the CPU idle; none of programs, and of agents that
+    /// do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ticks: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle_ticks: Option<u64>,
     #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
     service: Cow<'a, str>,
     #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
@@ -74,6 +80,8 @@ impl RunQueue<'_> {
         let counts = self.lengths.iter().flat_map(|(begins_ns, count)| [begins_ns, count]);
         let is_small = counts
             .chain([&self.total_ns, &self.longest_ns])
+            .chain(&self.ticks)
+            .chain(&self.idle_ticks)
             .all(|count| *count <= MOST);
         let labels_fit = LABELS.iter().all(|label| self.label(*label).len() <= MAX_LABEL_BYTES);
         is_ascending && is_small && labels_fit && self.lengths.len() <= MOST_LENGTHS
@@ -100,9 +108,13 @@ impl RunQueue<'_> {
     }
 }
 
-/// Waits for a CPU, added up.
+/// Waits for a CPU, added up; of CPUs with what their timers counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitLengths {
+    /// Ticks of the CPUs.
+    pub ticks: u64,
+    /// Those that met them idle.
+    pub idle_ticks: u64,
     /// How long they were together.
     pub total_ns: u64,
     /// How long the longest was.
@@ -114,12 +126,19 @@ pub struct WaitLengths {
 impl WaitLengths {
     /// Adds those of a batch.
     pub fn add(&mut self, queue: &RunQueue<'_>) {
+        self.add_ticks(queue.ticks.unwrap_or(0), queue.idle_ticks.unwrap_or(0));
         self.add_counts(queue.total_ns, queue.longest_ns, &queue.lengths);
     }
 
     /// Adds others that were added up.
     pub fn add_all(&mut self, more: &Self) {
+        self.add_ticks(more.ticks, more.idle_ticks);
         self.add_counts(more.total_ns, more.longest_ns, &more.buckets);
+    }
+
+    fn add_ticks(&mut self, ticks: u64, idle_ticks: u64) {
+        self.ticks = self.ticks.saturating_add(ticks);
+        self.idle_ticks = self.idle_ticks.saturating_add(idle_ticks);
     }
 
     fn add_counts(&mut self, total_ns: u64, longest_ns: u64, buckets: &[(u64, u64)]) {
@@ -178,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_agents_send_is_understood_and_written_as_it_came() {
-        let text = r#"[{"cpu":3,"total_ns":9000,"longest_ns":6000,"lengths":[[1024,3],[5120,1]]},{"service":"web","process":"nginx","total_ns":1,"longest_ns":1,"lengths":[[0,1]]}]"#;
+        let text = r#"[{"cpu":3,"ticks":100,"idle_ticks":7,"total_ns":9000,"longest_ns":6000,"lengths":[[1024,3],[5120,1]]},{"service":"web","process":"nginx","total_ns":1,"longest_ns":1,"lengths":[[0,1]]}]"#;
         let queues = RunQueue::parse(text).unwrap();
         assert_eq!((queues[0].cpu(), queues[0].lengths.len()), (Some(3), 2));
         assert_eq!(
@@ -208,12 +227,28 @@ mod tests {
             &one("[[1,1],[1,1]]"),
             &one("[[2,1],[1,1]]"),
             &one("[[0,-1]]"),
+            r#"[{"cpu":0,"ticks":9007199254740993,"total_ns":1,"longest_ns":1,"lengths":[]}]"#,
             &one("[[0,9007199254740993]]"),
             &one(&format!("[{}]", many.join(","))),
             &" ".repeat(MAX_BYTES + 1),
         ] {
             assert_eq!(RunQueue::parse(text), None, "{}", &text[..text.len().min(60)]);
         }
+    }
+
+    #[test]
+    fn ticks_of_cpus_add_up_also_where_nothing_waited() {
+        let text = r#"[{"cpu":0,"ticks":100,"idle_ticks":98,"total_ns":0,"longest_ns":0,"lengths":[]},
+            {"cpu":0,"ticks":50,"idle_ticks":2,"total_ns":9,"longest_ns":9,"lengths":[[0,1]]},
+            {"cpu":0,"total_ns":9,"longest_ns":9,"lengths":[[0,1]]}]"#;
+        let (mut sum, mut of_sums) = (WaitLengths::default(), WaitLengths::default());
+        for queue in RunQueue::parse(text).unwrap() {
+            sum.add(&queue);
+        }
+        assert_eq!((sum.ticks, sum.idle_ticks, sum.count()), (150, 100, 2));
+        of_sums.add_all(&sum);
+        of_sums.add_all(&sum);
+        assert_eq!((of_sums.ticks, of_sums.idle_ticks, of_sums.count()), (300, 200, 4));
     }
 
     #[test]

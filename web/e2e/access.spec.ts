@@ -1,8 +1,14 @@
-/** What opens on a view has no serious fault for a screen reader or weak sight: menus, the palette, dialogs. */
-import type { Page } from "@playwright/test";
+/**
+ * Views, what opens on them (menus, the palette, dialogs) and the states that they can be in have no serious fault for
+ * a screen reader or weak sight; who asks the system for more contrast gets it.
+ */
+import type { Locator, Page } from "@playwright/test";
 import { serious } from "./axe.ts";
 import { kubeletJump, networkStalls } from "./incidents.ts";
-import { at, colours, comparison, expect, test } from "./stack.ts";
+import { course, WINDOW } from "./known.ts";
+import { at, colours, comparison, expect, pixels, test } from "./stack.ts";
+import { warn } from "./warned.ts";
+import { waitCovered } from "./windows.ts";
 
 const SIZES = [
   { width: 1440, height: 900 },
@@ -30,6 +36,32 @@ const OPENERS: Record<string, (page: Page) => Promise<void>> = {
     await more(page);
     await page.getByRole("button", { name: "Saved views" }).click();
     await expect(page.getByRole("dialog", { name: "Saved views" })).toBeVisible();
+  },
+  "source links": async (page) => {
+    await page.keyboard.press("Control+k");
+    await page.getByTestId("palette").fill("source links");
+    const options = page.getByRole("dialog", { name: "Go to" }).getByRole("option");
+    await options.filter({ hasText: "Templates of source links" }).click();
+    await expect(page.getByTestId("source-templates")).toBeVisible();
+  },
+  "add machine": async (page) => {
+    if (page.viewportSize()?.width === 390) await more(page);
+    else await page.getByTitle("Add a machine", { exact: true }).click();
+    await expect(page.locator(".install-line").first()).toBeVisible();
+  },
+  "time range": async (page) => {
+    await page.getByTitle("Choose the time range", { exact: true }).click();
+    await expect(page.getByTestId("range-field")).toBeVisible();
+  },
+  "download menu": async (page) => {
+    await page.getByRole("button", { name: /^Download/ }).click();
+    await expect(page.locator(".menu-list").getByRole("button", { name: /^HTML file/ })).toBeVisible();
+  },
+  "a row over time": async (page) => {
+    await page.getByRole("grid", { name: /^Threads' time by/ }).focus();
+    for (const key of ["Home", "Enter"]) await page.keyboard.press(key);
+    await expect(page.getByTestId("narrow-row")).toBeVisible();
+    await page.waitForLoadState("networkidle");
   },
   "sibling menu": async (page) => {
     await page
@@ -64,38 +96,49 @@ const ON_PHONES: Record<string, (page: Page) => Promise<void>> = {
     await expect(page.getByRole("tabpanel")).toBeVisible();
   },
 };
-const EVERYWHERE = ["palette", "share menu", "saved views"];
-const OF_GRAPHS = [...EVERYWHERE, "sibling menu", "frame menu"];
+const EVERYWHERE = ["palette", "share menu", "saved views", "source links", "add machine"];
+const OF_GRAPHS = [...EVERYWHERE, "time range", "download menu", "sibling menu", "frame menu"];
 const OPEN_ON: Record<string, readonly string[]> = {
   explore: [...OF_GRAPHS, "value menu"],
   compare: [...OF_GRAPHS, "value menu"],
   heatmap: OF_GRAPHS,
   timeline: OF_GRAPHS,
+  threads: [...EVERYWHERE, "time range", "a row over time"],
   nodes: EVERYWHERE,
 };
+/** What is folded on a phone is looked at as well. */
+const UNFOLDED = "chart,data,filter,graph,key,sides";
+const unfoldedOn = (width: number): Record<string, string> => (width < 560 ? { more: UNFOLDED } : {});
 
 for (const size of SIZES)
   for (const theme of ["light", "dark"])
     for (const [view, names] of Object.entries(OPEN_ON))
-      test(`${view} in ${theme}, ${size.width} wide: ${names.join(", ")}`, async ({ page, request }) => {
+      test(`${view} in ${theme}, ${size.width} wide: ${names.join(", ")}`, async ({
+        page,
+        request,
+        windows,
+      }) => {
         const isPhone = size.width < 560;
         await page.setViewportSize(size);
         const { node, range } = await kubeletJump(request, `access-${view}-${theme}-${size.width}`);
         const query = `{node="${node}",service="kubelet"}`;
         const middle = (range.from + range.until) / 2;
         const both = { before: { ...range, until: middle }, after: { ...range, from: middle } };
-        // What is folded on a phone is looked at as well.
-        const unfolded = isPhone ? { more: "chart,data,filter,graph,key,sides" } : {};
-        const chosen = { theme, query, by: "thread", ...unfolded };
+        const chosen = { theme, query, by: "thread", ...unfoldedOn(size.width) };
         if (view === "timeline") {
           const stalls = await networkStalls(request, `access-${theme}-${size.width}`);
           const lane = `{node="${stalls.node}",service="ksoftirqd",cpu="11"}`;
           await page.goto(at(stalls.range, { view, ...chosen, query: lane, hit: "net_rx_action", before: "100" }));
         } else if (view === "compare") await page.goto(comparison({ busy: "", ...both }, chosen));
         else if (view === "heatmap") await page.goto(at(range, { ...chosen, view, markA: `${middle}-${range.until}` }));
+        // Waits are told by the machine's own agent alone.
+        else if (view === "threads") await page.goto(at(windows.after, { view, theme, by: "process" }));
         else await page.goto(view === "nodes" ? `/?view=nodes&theme=${theme}` : at(range, chosen));
         if (view === "nodes") await expect(page.locator(".nodes .vtable-row").first()).toBeVisible();
-        else await expect.poll(() => colours(page)).toBeGreaterThan(2);
+        else if (view === "threads") {
+          await expect(page.locator(".thread-bar").first()).toBeVisible();
+          await expect(page.getByTestId("wait-chips")).toBeVisible();
+        } else await expect.poll(() => colours(page)).toBeGreaterThan(2);
         await page.waitForLoadState("networkidle");
         expect(await serious(page), "as it opens").toEqual([]);
         for (const name of names) {
@@ -105,9 +148,188 @@ for (const size of SIZES)
         }
         if (!isPhone) return;
         for (const [name, open] of Object.entries(ON_PHONES)) {
-          if (name === "table" && view === "nodes") continue;
+          if (name === "table" && (view === "nodes" || view === "threads")) continue;
           await open(page);
           expect(await serious(page), name).toEqual([]);
           await page.keyboard.press("Escape");
         }
       });
+
+/** Of a view that has no samples, or no agents. */
+const NOBODY = '{service="nobody-has-this",cpu="0"}';
+const EMPTY: Record<string, string> = {
+  explore: at(WINDOW, { query: NOBODY }),
+  compare: comparison({ busy: "", before: { from: WINDOW.from - 60_000, until: WINDOW.from }, after: WINDOW }, {
+    query: NOBODY,
+  }),
+  heatmap: at(WINDOW, { view: "heatmap", query: NOBODY }),
+  timeline: at(WINDOW, { view: "timeline", query: NOBODY }),
+  threads: at(WINDOW, { view: "threads", query: NOBODY }),
+  nodes: "/?view=nodes&find=nobody-has-this",
+};
+
+interface State {
+  /** Before the page is opened. */
+  before?: (page: Page) => Promise<unknown>;
+  /** Until the state is there. */
+  there: (page: Page) => Promise<unknown>;
+}
+
+const STATES: Record<string, State> = {
+  empty: {
+    there: async (page) => {
+      await expect(page.locator(".notice.empty, .vtable-empty").first()).toBeVisible();
+      await page.waitForLoadState("networkidle");
+    },
+  },
+  loading: {
+    before: (page) => page.route("**/api/v1/**", () => {}),
+    there: async (page) => {
+      await expect(page.getByTestId("cancel")).toBeVisible();
+      await expect(page.locator(".waiting > p").first()).toBeVisible();
+      // Words fade in a moment later.
+      for (const words of await page.locator(".waiting > p").all()) await expect(words).toHaveCSS("opacity", "1");
+    },
+  },
+  error: {
+    before: (page) =>
+      page.route("**/api/v1/**", (route) =>
+        route.fulfill({
+          status: 503,
+          json: { error: { code: "overloaded", message: "all turns are taken", hint: "ask again in a moment" } },
+        }),
+      ),
+    there: async (page) => {
+      await expect(page.getByRole("alert").first()).toContainText("all turns are taken");
+      await page.waitForLoadState("networkidle");
+    },
+  },
+};
+
+test.describe("states", () => {
+  // What is refused the browser tells as an error of its own.
+  test.use({ allowErrors: [/503/] });
+
+  for (const size of SIZES)
+    for (const theme of ["light", "dark"])
+      for (const [state, { before, there }] of Object.entries(STATES))
+        test(`${state} views in ${theme}, ${size.width} wide`, async ({ page }) => {
+          await page.setViewportSize(size);
+          await before?.(page);
+          for (const [view, address] of Object.entries(EMPTY)) {
+            await page.goto(`${address}&${new URLSearchParams({ theme, ...unfoldedOn(size.width) })}`);
+            await there(page);
+            expect(await serious(page), view).toEqual([]);
+          }
+          // Answers that are still on their way when the test ends are nobody's.
+          await page.unrouteAll({ behavior: "ignoreErrors" });
+        });
+});
+
+for (const size of SIZES)
+  for (const theme of ["light", "dark"])
+    test(`three warnings and change points in ${theme}, ${size.width} wide`, async ({ page, request, windows }) => {
+      await page.setViewportSize(size);
+      // Seconds that the agent watched: it started in the middle of them.
+      const from = windows.after.until;
+      const range = { from, until: from + 18_000 };
+      await waitCovered(request, range.until);
+      const frames = [{ name: "main" }, { name: "walk" }];
+      const seconds = Array.from({ length: 18 }, (_, i) => ({ frames, samples: i < 9 ? 0 : 16 }));
+      const started = await course(request, `access-started-${theme}-${size.width}`, from, seconds);
+      await page.goto(at(range, { ...started, theme, ...unfoldedOn(size.width) }));
+      await page.getByRole("button", { name: /^1 change point/ }).click();
+      await expect(page.getByTestId("change-points").getByRole("button")).toBeVisible();
+      expect(await serious(page), "change points").toEqual([]);
+
+      const steady = await course(
+        request,
+        `access-steady-${theme}-${size.width}`,
+        from,
+        seconds.map(() => ({ frames, samples: 16 })),
+      );
+      const sides = { before: { from, until: from + 9_000 }, after: { from: from + 9_000, until: from + 18_000 } };
+      const chosen = { ...steady, theme, more: size.width < 560 ? UNFOLDED : "data" };
+      await warn(page);
+      for (const address of [at(range, chosen), comparison({ busy: "", ...sides }, chosen)]) {
+        await page.goto(address);
+        await expect.poll(() => colours(page)).toBeGreaterThan(1);
+        await expect(page.getByTestId("fold-data")).toHaveAccessibleName(/^Data: check \(3\)/);
+        await expect(page.locator(".quality").first()).toBeVisible();
+        await page.waitForLoadState("networkidle");
+        expect(await serious(page), address).toEqual([]);
+      }
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+    });
+
+/** Contrast, as WCAG 2 defines it, of a colour of an element as the browser computed it, on what lies behind it. */
+function contrastOf(element: Locator, of: "color" | "border-top-color" | "outline-color"): Promise<number> {
+  return element.evaluate((one, property) => {
+    const numbers = (colour: string) => (colour.match(/[\d.]+/g) ?? []).map(Number);
+    const groundOf = (at: Element | null): string => {
+      if (at === null) return "rgb(255, 255, 255)";
+      const ground = getComputedStyle(at).backgroundColor;
+      return numbers(ground)[3] === 0 ? groundOf(at.parentElement) : ground;
+    };
+    const light = (colour: string) => {
+      const [r = 0, g = 0, b = 0] = numbers(colour).map((part) => {
+        const value = part / 255;
+        return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    // A line stands against what surrounds its box.
+    const ground = light(groundOf(property === "color" ? one : one.parentElement));
+    const own = light(getComputedStyle(one).getPropertyValue(property));
+    return (Math.max(own, ground) + 0.05) / (Math.min(own, ground) + 0.05);
+  }, of);
+}
+
+for (const theme of ["light", "dark"])
+  test(`more contrast, where the system asks for it, in ${theme}`, async ({ page, windows }) => {
+    await page.emulateMedia({ contrast: "no-preference" });
+    await page.goto(at(windows.after, { theme }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(2);
+    await page.waitForLoadState("networkidle");
+    const dim = page.locator(".chart .figures");
+    const line = page.locator(".card.graph");
+    const usual = { dim: await contrastOf(dim, "color"), line: await contrastOf(line, "border-top-color") };
+    expect(usual.dim).toBeGreaterThanOrEqual(4.5);
+    expect(usual.line).toBeLessThan(3);
+    await page.emulateMedia({ contrast: "more" });
+    expect(await contrastOf(dim, "color")).toBeGreaterThanOrEqual(10);
+    expect(await contrastOf(line, "border-top-color")).toBeGreaterThanOrEqual(4.5);
+    // What is drawn follows at once: lines of the chart have the colour that the style gives them now.
+    const grid = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--grid"));
+    const drawn = Number.parseInt(grid.trim().slice(1), 16);
+    await expect.poll(async () => (await pixels(page, "timechart")).has(drawn)).toBe(true);
+    const skip = page.getByRole("button", { name: "Skip to the frames" });
+    await page.locator(".header .brand").focus();
+    await page.keyboard.press("Shift+Tab");
+    await expect(skip).toBeFocused();
+    await expect(skip).toHaveCSS("outline-width", "3px");
+    expect(await contrastOf(skip, "outline-color")).toBeGreaterThanOrEqual(10);
+    expect(await serious(page)).toEqual([]);
+    await page.goto(comparison(windows, { theme, more: "data,key,sides" }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(2);
+    await page.waitForLoadState("networkidle");
+    expect(await serious(page), "a comparison").toEqual([]);
+  });
+
+for (const colorScheme of ["light", "dark"] as const)
+  test(`colours that the system forces, ${colorScheme}`, async ({ page, windows }) => {
+    await page.emulateMedia({ colorScheme, forcedColors: "active" });
+    await page.goto(at(windows.after));
+    await expect.poll(() => colours(page)).toBeGreaterThan(2);
+    await page.waitForLoadState("networkidle");
+    // What is chosen is told by more than a ground, which all have alike; a swatch keeps the colour that it stands for.
+    const chosen = page.getByRole("group", { name: "Draw" }).getByRole("button", { name: "Stacked" });
+    await expect(chosen).toHaveCSS("outline-width", "2px");
+    const swatches = page.getByTestId("layers").locator(".swatch");
+    const own = await swatches.first().evaluate((one) => [
+      getComputedStyle(one).backgroundColor,
+      getComputedStyle(document.body).backgroundColor,
+    ]);
+    expect(own[0]).not.toBe(own[1]);
+    expect(await serious(page)).toEqual([]);
+  });

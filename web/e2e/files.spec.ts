@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import type { Browser, Page } from "@playwright/test";
 import { serious } from "./axe.ts";
+import { fleet } from "./fleet.ts";
+import { networkStalls, STALLS } from "./incidents.ts";
 import { drawn, stored, TAKEN, WINDOW } from "./known.ts";
 import { otlp } from "./otlp.ts";
 import { at, colours, comparison, expect, held, test } from "./stack.ts";
@@ -121,7 +123,7 @@ test("HTML of a comparison has both sides and what was judged", async ({ page, r
   const facts = file.page.locator("dl");
   await expect(facts).toContainText(/A: samples20 samples/);
   await expect(facts).toContainText(/B: samples200 samples/);
-  await expect(facts).toContainText(/tested frames changed at 95.* confidence/);
+  await expect(facts).toContainText(/(\d of \d frames? changed|no significant change); 95\s%\sCI/);
   await expect(file.page.locator("img")).toHaveCount(1);
   expect(file.wrong).toEqual([]);
   await file.close();
@@ -192,4 +194,62 @@ test("views without a graph are saved with their charts as they are", async ({ p
   await expect(file.page.locator("#said")).toContainText("all: 40 samples");
   expect(file.wrong).toEqual([]);
   await file.close();
+});
+
+test("preceding samples are saved as graphs are, with the timeline above them", async ({ page, request, browser }) => {
+  const { node, range } = await networkStalls(request, "files");
+  const lane = `{node="${node}",service="ksoftirqd",cpu="11"}`;
+  await page.goto(at(range, { view: "timeline", query: lane, hit: "net_rx_action", before: "100" }));
+  await drawn(page);
+  const samples = STALLS.times * STALLS.before;
+  const file = await opened(browser, await save(page, /^HTML file/), "html");
+  await expect(file.page.getByRole("img", { name: "Sample timeline" })).toBeVisible();
+  await expect(file.page.locator("#said")).toContainText(`all: ${samples} samples`);
+  const facts = file.page.locator("dl");
+  await expect(facts).toContainText(/on the same CPU, up to 100\sms before samples with net_rx_action/);
+  await expect(facts).toContainText(node);
+  // All of them are cadvisor's, which read a file of the kernel.
+  await expect(file.page.locator("tbody tr").filter({ hasText: "memcg_stat_show" })).toContainText(String(samples));
+  expect(file.wrong).toEqual([]);
+  await file.close();
+  const svg = await opened(browser, await save(page, /^SVG of what is in sight/), "svg");
+  const titles = await svg.page.locator("g > title").allTextContents();
+  expect(titles.filter((one) => new RegExp(`^memcg_stat_show.*\\b${samples} samples`).test(one))).toHaveLength(1);
+  expect(svg.wrong).toEqual([]);
+  await svg.close();
+  const png = readFileSync(await save(page, /^PNG of what is in sight/));
+  expect(png.subarray(1, 4).toString()).toBe("PNG");
+  // The server has them as JSON alone.
+  await page.getByRole("button", { name: /^Download/ }).click();
+  const link = page.locator(".menu-list").getByRole("link");
+  await expect(link).toHaveCount(1);
+  const answer = await request.get((await link.getAttribute("href")) ?? "");
+  expect(((await answer.json()) as { samples: number }).samples).toBe(samples);
+});
+
+test("agents are saved as they are listed, with all that is known of them", async ({ page, browser }) => {
+  await page.route("**/api/v1/nodes", (route) => route.fulfill({ json: { nodes: fleet(30) } }));
+  await page.goto("/?view=nodes&trouble=lost&theme=dark");
+  // Every tenth of them lost samples.
+  await expect(page.getByRole("grid", { name: "Table of agents" }).locator(".vtable-row")).toHaveCount(3);
+  await page.getByRole("button", { name: /^Share/ }).click();
+  const menu = page.locator(".menu-list");
+  await expect(menu.getByRole("button", { name: /^Save as an HTML file/ })).toBeVisible();
+  await expect(menu.getByRole("button", { name: /^Save as PNG/ })).toHaveCount(0);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    menu.getByRole("button", { name: /^Save as an HTML file/ }).click(),
+  ]);
+  const file = await opened(browser, await download.path(), "html");
+  await expect(file.page.getByRole("heading", { name: "3 of 30 agents" })).toBeVisible();
+  const rows = file.page.locator("tbody tr");
+  await expect(rows).toHaveCount(3);
+  await expect(rows.filter({ hasText: "rack0-node-13" })).toContainText(/1\s013 taken = 1\s008 stored \+ 5 lost/);
+  await expect(rows.filter({ hasText: "rack0-node-13" })).toContainText("ring_full: 5");
+  await expect(file.page.locator("html")).toHaveClass("dark");
+  await expect(file.page.locator("script")).toHaveCount(0);
+  expect(await serious(file.page)).toEqual([]);
+  expect(file.wrong).toEqual([]);
+  await file.close();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 });

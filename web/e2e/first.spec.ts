@@ -4,6 +4,7 @@ import { tabTo } from "./hand.ts";
 import { course, drawn, stored, WINDOW } from "./known.ts";
 import type { Frame } from "./otlp.ts";
 import { at, colours, comparison, expect, held, parameter, placeOf, test } from "./stack.ts";
+import { warn } from "./warned.ts";
 
 const LOWEST = 350;
 const LEAST_ROWS = 27;
@@ -25,22 +26,6 @@ async function rowsOf(page: Page): Promise<{ top: number; rows: number }> {
   const box = await placeOf(page.locator(".flame-scroll"));
   const height = page.viewportSize()?.height ?? 0;
   return { top: box.y, rows: (Math.min(box.y + box.height, height) - box.y) / ROW };
-}
-
-/** Answers of which one window has a gap, a node that was not covered, and lost samples: three warnings. */
-async function warn(page: Page): Promise<void> {
-  await page.route(/api\/v1\/(diff|flamegraph)\?/, async (route) => {
-    const answer = await route.fetch();
-    const json = (await answer.json()) as Record<string, unknown>;
-    for (const side of [json, json.comparison] as Record<string, unknown>[]) {
-      if (side?.exposure === undefined) continue;
-      const { from, until } = side as { from: number; until: number };
-      const length = until - from;
-      Object.assign(side.exposure as object, { node_share: 0.9, gaps: [[from + length * 0.4, from + length * 0.5]] });
-      Object.assign(side.quality as object, { lost: { ring_full: 2 } });
-    }
-    await route.fulfill({ response: answer, json });
-  });
 }
 
 /** Of seconds that an agent covered: one window, and its two sides. */
@@ -66,7 +51,9 @@ for (const theme of ["light", "dark"]) {
           await page.goto(address);
           await expect.poll(() => colours(page)).toBeGreaterThan(1);
           await expect(page.getByTestId("fold-data")).toHaveAccessibleName(
-            isWarned ? /^Data: check \(3\) .*(gap of|No agent covered) .*covered.*lost/ : /^Data: good/,
+            isWarned
+              ? /^Data: check \(3\) .*(coverage gap of .*coverage gaps in|No agent covered .*covered) .*lost/
+              : /^Data: good/,
           );
           const { top, rows } = await rowsOf(page);
           expect(top, address).toBeLessThanOrEqual(LOWEST);

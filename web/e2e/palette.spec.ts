@@ -46,6 +46,8 @@ test("views, values, functions and actions are a few letters away, also from a f
     .filter({ hasText: `service="${service}"` })
     .click();
   await expect.poll(() => parameter(page, "query")).toBe(`{service="${service}"}`);
+  // By service the chart would be one layer.
+  await expect.poll(() => parameter(page, "by")).toMatch(/^(pod|unit|process|thread)$/);
 
   field = await opened(page);
   await field.fill("heat");
@@ -99,6 +101,36 @@ for (const theme of ["light", "dark"])
     await opened(page);
     expect(await serious(page)).toEqual([]);
   });
+
+test("a function that ran elsewhere is offered, and it is said that the selection has none of it", async ({
+  page,
+  request,
+}) => {
+  await stored(request, "elsewhere", [{ frames: [prog("main"), prog("roam_elsewhere")], samples: 40 }]);
+  const query = await stored(request, "here", [{ frames: [prog("main"), prog("stay_here")], samples: 40 }]);
+  const found = page.getByTestId("found");
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const box = page.getByTestId("query");
+  await box.fill("roam_else");
+  await box.press("Enter");
+  await expect(page.getByTestId("selector-fault")).toHaveCount(0);
+  await page.getByRole("option", { name: "function, not in this graph: roam_elsewhere" }).click();
+  await expect.poll(() => parameter(page, "match")).toBe("/^roam_elsewhere$/");
+  await expect(found).toHaveText("not in this selection: roam_elsewhere");
+  expect(parameter(page, "query")).toBe(query.query ?? "");
+
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const field = await opened(page);
+  await field.fill("roam_else");
+  await page.getByRole("option", { name: "roam_elsewhere function, not in this graph" }).click();
+  await expect(found).toHaveText("not in this selection: roam_elsewhere");
+  // All that ran then has it.
+  await page.getByTestId("query").fill("");
+  await page.getByTestId("query").press("Enter");
+  await expect(found).toContainText("40 samples");
+});
 
 test("a word in the selector offers functions, and never replaces the page", async ({ page, request }) => {
   const query = await stored(request, "words", [{ frames: [prog("main"), prog("crunch_words")], samples: 40 }]);

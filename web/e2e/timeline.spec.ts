@@ -1,5 +1,7 @@
 import type { APIRequestContext } from "@playwright/test";
+import { networkStalls } from "./incidents.ts";
 import { at, busyOnly, colours, expect, parameter, rested, test, type Windows } from "./stack.ts";
+import { warn } from "./warned.ts";
 
 interface Samples {
   samples: { offset_ns: number[]; cpu: number[]; tid: number[] };
@@ -169,6 +171,22 @@ test.describe("timeline", () => {
     await expect(threads.first()).toBeVisible();
     await threads.first().click();
     await expect.poll(() => parameter(page, "query")).toMatch(/^\{tid="\d+"\}$/);
+  });
+
+  test("what was lost is told, of a lane as of any window", async ({ page, request }) => {
+    const { node, range } = await networkStalls(request, "timeline-lost");
+    const chip = page.getByTestId("fold-data");
+    const lane = `{node="${node}",cpu="11"}`;
+    await page.goto(inOrder(lane, range));
+    await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(3);
+    await expect(chip).toHaveAccessibleName(/^Data: good/);
+    await warn(page);
+    await page.goto(inOrder(lane, range, { hit: "net_rx_action", before: "100" }));
+    await expect(chip).toHaveAccessibleName(/^Data: check \(3\) .*2 samples lost/);
+    await chip.click();
+    await expect(page.locator(".quality .figure", { hasText: "lost" })).toContainText("ring_full 2");
+    await expect(page.getByTestId("before-title")).toContainText("before net_rx_action");
+    await page.unrouteAll({ behavior: "ignoreErrors" });
   });
 
   test("says what is missing, and shows the rest", async ({ page, windows }) => {

@@ -126,6 +126,53 @@ test("threads' time says what each thread did, by name, by bar and over time", a
   expect(await serious(page)).toEqual([]);
 });
 
+test("waits for a CPU have the course of the chosen row, whatever kinds of waits are left out", async ({ page }) => {
+  const ofProgram = '{process=~"python.*"}';
+  await page.goto(at(window, { view: "threads", by: "process", query: ofProgram }));
+  const queues = page.getByTestId("queue-lengths");
+  const course = queues.getByRole("img", { name: /^Waits for a CPU over time: Longest/ });
+  await expect(course).toBeVisible();
+  // Bursts and versions are marked as on all charts.
+  await expect(queues.getByTestId("markers")).toHaveCount(1);
+  const rows = queues.getByRole("grid", { name: "Waits for a CPU by process. Enter shows the row over time." });
+  const asked = page.waitForRequest(
+    (one) =>
+      one.url().includes("/api/v1/run_queue?") &&
+      /^\{process="python[^"]*"\}$/.test(new URL(one.url()).searchParams.get("query") ?? ""),
+  );
+  await rows.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Enter");
+  await asked;
+  await expect(queues.getByRole("heading", { name: /by their length: process python/ })).toBeVisible();
+  await expect(course).toBeVisible();
+  expect(await serious(page)).toEqual([]);
+  // The same row again leaves it.
+  await rows.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "row")).toBe(null);
+  const kinds = '{process=~"python.*",wait.class!="timer"}';
+  await page.goto(at(window, { view: "threads", by: "process", query: kinds }));
+  await expect(course).toBeVisible();
+  await expect(page.getByTestId("queue-all-kinds")).toBeVisible();
+  // Nothing is counted by thread: then they stay those of the selection, and it is said.
+  await page.goto(at(window, { view: "threads", by: "thread", query: ofProgram, row: "=wk-runs" }));
+  await expect(page.getByTestId("queue-row-uncounted")).toContainText("not counted by thread");
+  await expect(course).toBeVisible();
+});
+
+test("beside waits for each CPU stands how idle it was", async ({ page }) => {
+  await page.goto(at(window, { view: "threads", by: "cpu" }));
+  const rows = page.getByTestId("queue-lengths").getByRole("grid", { name: /^Waits for a CPU by cpu/ });
+  await expect(rows.getByRole("columnheader", { name: /^Idle/ })).toBeVisible();
+  await expect(rows.locator("[data-row='0']")).toContainText(/\d\u202f%/);
+  await page.goto(at(window, { view: "threads", by: "service" }));
+  const ofServices = page.getByTestId("queue-lengths").getByRole("grid", { name: /^Waits for a CPU by service/ });
+  await expect(ofServices.getByRole("columnheader", { name: /^Longest/ })).toBeVisible();
+  await expect(ofServices.getByRole("columnheader", { name: /^Idle/ })).toHaveCount(0);
+});
+
 test("waits are left out by a click, and every number follows", async ({ page }) => {
   await page.goto(at(window, { type: "off_cpu", query: THREADS, by: "thread" }));
   await expect(page.getByRole("button", { name: /^Profile type: Waiting \W$/ })).toBeVisible();
@@ -149,11 +196,21 @@ test("waits are left out by a click, and every number follows", async ({ page })
   await expect(page.getByTestId("layers")).toContainText("wk-wants");
   await expect(page.getByTestId("layers")).not.toContainText("wk-sleeps");
   await page.goto(at(window, { type: "off_cpu", query: THREADS, by: "thread" }));
-  // How long waits are told to be depends on the agent's period: that the question has the length is what is known.
-  const asked = page.waitForRequest((one) => /\/flamegraph\?.*min_value=1000000000/.test(one.url()));
+  const asked = page.waitForRequest((one) => /\/flamegraph\?.*min_wait=1000000000/.test(one.url()));
   await page.getByTestId("least").selectOption("1000");
   await asked;
   await expect.poll(() => parameter(page, "least")).toBe("1000");
+  // By construction it sleeps 0.9 s each time; what is looked at meanwhile had waited less by then.
+  const sleeps = { type: "off_cpu", query: '{thread="wk-sleeps"}', by: "thread" };
+  await page.goto(at(window, sleeps));
+  await expect.poll(level).toBeGreaterThan(0.8);
+  await page.getByTestId("least").selectOption("100");
+  await expect.poll(level).toBeGreaterThan(0.6);
+  await page.getByTestId("least").selectOption("");
+  await page.getByTestId("most").selectOption("100");
+  await expect.poll(level).toBeLessThan(0.3);
+  await page.getByTestId("most").selectOption("1000");
+  await expect.poll(level).toBeGreaterThan(0.8);
   await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   expect(await serious(page)).toEqual([]);
 });
@@ -173,19 +230,22 @@ test("a timeline shows waits between the samples of a thread, in words", async (
   await waits.focus();
   await page.keyboard.press("Home");
   const said = page.getByTestId("selected-wait");
-  await expect(said).toHaveText(/^wk-wants \(\d+\) in \w+\(\), waited for (a lock|the CPU) <?\d/);
+  await expect(said).toHaveText(/^wk-wants \(\d+\) in \w+\(\), waited for (another thread|the CPU) <?\d/);
   await page.keyboard.press("ArrowRight");
   await expect.poll(() => parameter(page, "wait")).toMatch(/^\d+(\.\d+)?-\d+$/);
   const chosen = await said.textContent();
   // Where it waited, for what and how long: the list says it in the same words.
-  const words = / (in \w+\(\), waited for (?:a lock|the CPU))/.exec(chosen ?? "")?.[1] ?? "";
+  const words = / (in \w+\(\), waited for (?:another thread|the CPU))/.exec(chosen ?? "")?.[1] ?? "";
   expect(words).not.toBe("");
   await page.reload();
   await expect(said).toHaveText(chosen ?? "");
+  // One thread alone has what this one waits for.
+  const list = page.getByRole("grid", { name: "Samples and waits in the order of time" });
+  await expect(list).toContainText(/waited for another thread <?\d.*, woken by wk-holds \(python[^)]*\), in /);
   await page.getByTestId("waits").focus();
   await page.keyboard.press("Enter");
   await expect.poll(() => parameter(page, "zoom")).not.toBe(null);
-  await expect(page.getByRole("grid", { name: "Samples and waits in the order of time" })).toContainText(words);
+  await expect(list).toContainText(words);
   expect(await serious(page)).toEqual([]);
   await page.getByTestId("waits-shown").click();
   await expect(page.getByTestId("waits")).toHaveCount(0);

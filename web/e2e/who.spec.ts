@@ -2,7 +2,7 @@
 import type { APIRequestContext } from "@playwright/test";
 import { course, drawn, TAKEN, WINDOW } from "./known.ts";
 import { type Frame, otlp } from "./otlp.ts";
-import { at, comparison, expect, parameter, READERS, test } from "./stack.ts";
+import { at, comparison, expect, parameter, placeOf, READERS, test } from "./stack.ts";
 
 const prog = (name: string): Frame => ({ name, module: "/opt/bin/prog" });
 
@@ -181,6 +181,19 @@ test("a value leads down: the chart goes on to the next label, steps have menus 
   await expect.poll(() => parameter(page, "query")).toBeNull();
 });
 
+test("a value leads down in a comparison too, which stays the one it is", async ({ page, windows, request }) => {
+  const { end, query, sides } = await halves(request, windows.before.from);
+  await page.goto(comparison(sides, { query, tab: "service", by: "service" }));
+  const names = ["from", "until", "baseFrom", "baseUntil"] as const;
+  const before = names.map((name) => parameter(page, name));
+  const rows = page.getByRole("grid", { name: "Both windows by service" }).locator(".vtable-row");
+  await rows.filter({ hasText: `who-grows-${end}` }).click();
+  await expect.poll(() => parameter(page, "query")).toContain(`service="who-grows-${end}"`);
+  await expect.poll(() => parameter(page, "by")).toMatch(/^(pod|unit|process|thread)$/);
+  expect(names.map((name) => parameter(page, name))).toEqual(before);
+  expect([parameter(page, "view"), parameter(page, "baseQuery")]).toEqual(["compare", null]);
+});
+
 test("one menu on a value: by its button, by the right button, by keys", async ({ page, windows }) => {
   await page.goto(at(windows.after, { by: "process", query: READERS }));
   const value = page.getByTestId("layers").getByRole("button", { name: `Only process ${windows.busy}` });
@@ -202,4 +215,42 @@ test("one menu on a value: by its button, by the right button, by keys", async (
   await menu.getByRole("menuitem", { name: "Compare with the rest" }).click();
   await expect.poll(() => parameter(page, "view")).toBe("compare");
   await expect.poll(() => parameter(page, "query")).toContain(`process="${windows.busy}"`);
+});
+
+test.describe("by touch", () => {
+  test.use({ hasTouch: true });
+
+  test("a long press on a row of a table opens the menu of its value", async ({ page, windows }) => {
+    // Safari on phones tells of no wish for a menu: here no browser does.
+    await page.addInitScript(() => {
+      addEventListener(
+        "contextmenu",
+        (event) => {
+          event.preventDefault();
+          event.stopImmediatePropagation();
+        },
+        true,
+      );
+    });
+    await page.goto(at(windows.after, { query: READERS, rank: "process", tab: "functions" }));
+    const rows = page.getByRole("grid", { name: "Ranked by process" }).locator(".vtable-row");
+    const { x, y, width, height } = await placeOf(rows.filter({ hasText: windows.busy }));
+    const menu = page.getByRole("menu");
+    const finger = await page.context().newCDPSession(page);
+    const down = { type: "touchStart", touchPoints: [{ x: x + width / 3, y: y + height / 2 }] } as const;
+    const up = { type: "touchEnd", touchPoints: [] } as const;
+    await finger.send("Input.dispatchTouchEvent", down);
+    await expect(menu.getByRole("menuitem", { name: "Compare with the rest" })).toBeVisible();
+    await finger.send("Input.dispatchTouchEvent", up);
+    // The finger that goes takes nothing.
+    await expect(menu).toBeVisible();
+    expect(parameter(page, "query")).toBe(READERS);
+    await menu.getByRole("menuitem", { name: "Exclude" }).tap();
+    await expect.poll(() => parameter(page, "query")).toContain(`process!="${windows.busy}"`);
+    await expect(menu).toHaveCount(0);
+    // A tap is a click: it takes the row.
+    await page.goto(at(windows.after, { query: READERS, rank: "process", tab: "functions" }));
+    await rows.filter({ hasText: windows.busy }).tap();
+    await expect.poll(() => parameter(page, "query")).toContain(`process="${windows.busy}"`);
+  });
 });

@@ -7,6 +7,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type APIRequestContext, type Browser, expect, type Page, test } from "@playwright/test";
 import { fleet } from "../e2e/fleet.ts";
+import { CHOICES } from "../src/state/address/url.ts";
 
 const SHEETS = join(import.meta.dirname, "sheets");
 const SIZES = [
@@ -15,7 +16,8 @@ const SIZES = [
   [390, 844],
 ] as const;
 const THEMES = ["light", "dark"] as const;
-const VIEWS = ["explore", "compare", "heatmap", "timeline", "nodes"] as const;
+/** Each has a sheet of its own, by its name in the address: `sheets/threads.jpg`. */
+const VIEWS = CHOICES.view ?? [];
 const KUBELET = 'query={service="kubelet"}';
 
 /** What a state does before the page is opened, and the addresses that show it. */

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it, vi } from "vitest";
 
 /** A room imports from those behind it in this list, never from those before it. */
@@ -93,6 +94,15 @@ describe("rooms", () => {
     );
     expect(wrong).toEqual([]);
     expect([...sources.keys()].filter((path) => placeOf(path) < 0)).toEqual([]);
+  });
+
+  it("stand in the README in their order", () => {
+    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+    const rows = readme.split("| room | rooms in it |")[1]?.split("\n\n")[0] ?? "";
+    const told = [...rows.matchAll(/^\| `(\w+)`.*?\| (.*) \|$/gm)].flatMap(([, room, inside = ""]) =>
+      [...inside.matchAll(/`([^`]+)`/g)].map(([, name]) => `${room}/${name}`),
+    );
+    expect(told).toEqual(ORDER.filter((room) => /^(views|state|logic)\//.test(room)));
   });
 
   it("have files without circles", () => {

@@ -1,8 +1,8 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
 //! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `tools`,
-//! `service`, `http`). Nothing here is part of the product: the agent and the server never depend on it, and it talks
-//! to them only as a user does, by their command line and their HTTP interface.
+//! `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the server never
+//! depend on it, and it talks to them only as a user does, by their command line and their HTTP interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
@@ -24,7 +24,9 @@ mod service;
 mod signals;
 mod stack;
 mod stacks;
+mod tally;
 mod test;
+mod test_programs;
 mod tidy;
 mod tools;
 mod up;
@@ -53,6 +55,9 @@ enum Command {
     Demo(demo::Args),
     /// Run every check that CI runs; the last line is `N passed, N failed`.
     Test(test::Args),
+    /// Check the rules that a tool can see: who may use what, circles of imports, links and names in documents. `test`
+    /// does this too.
+    Tidy,
     /// Run the agent's tests on Debian's kernels 6.1 and 6.12, booted by qemu, and on the running one.
     Kernels(kernels::Args),
     /// Feed the agent's decoders made-up bytes, guided by coverage (libFuzzer), and print what broke. `test` does not
@@ -75,6 +80,7 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Tidy => tidy::run(),
         Command::Kernels(args) => kernels::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Faults(args) => faults::run(&args),

@@ -42,6 +42,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The same as lines.
+pub(crate) fn lines_of(command: &mut Command) -> Result<Vec<String>> {
+    Ok(output(command)?.lines().map(str::to_owned).collect())
+}
+
 /// Runs the command, hands each line of its standard output to `see` after showing it; returns whether it succeeded.
 pub(crate) fn tee(command: &mut Command, mut see: impl FnMut(&str)) -> Result<bool> {
     let line = line(command);

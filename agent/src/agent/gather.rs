@@ -35,8 +35,16 @@ pub(super) struct GatheredSample {
     pub(super) thread: Arc<str>,
     pub(super) program: u32,
     pub(super) stack: u32,
-    /// Whose wait it ended: the program and the thread's name.
-    pub(super) woken: Option<(u32, Arc<str>)>,
+    /// Whose wait it ended.
+    pub(super) woken: Option<GatheredWoken>,
+}
+
+/// A thread whose wait another one ended.
+#[derive(Debug)]
+pub(super) struct GatheredWoken {
+    pub(super) program: u32,
+    pub(super) tid: u32,
+    pub(super) thread: Arc<str>,
 }
 
 /// What is gathered.
@@ -249,8 +257,11 @@ impl Interval {
         let woken = sample.woken.map(|woken| {
             let thread = memory.thread_name(woken.name());
             let found = table.program(&sighting_of(&woken, &thread, sample.time_ns), now_ns);
-            let program = self.program(woken.key, woken.cgroup_id, found.moves, found.program);
-            (program, thread)
+            GatheredWoken {
+                program: self.program(woken.key, woken.cgroup_id, found.moves, found.program),
+                tid: woken.tid,
+                thread,
+            }
         });
         self.samples.push(GatheredSample {
             woken,

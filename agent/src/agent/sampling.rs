@@ -14,7 +14,7 @@ use super::naming::{Ahead, Finished, Intervals};
 use super::tables::Unwinding;
 use super::threads::AgentError;
 use super::totals::{CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals};
-use super::waiting::Waiting;
+use super::waiting::{TicksOfCpus, Waiting};
 use crate::cpu_budget::CpuBudget;
 use crate::kernel::{self, Counters, Sensor, Unticked};
 use crate::metadata::Resolver;
@@ -81,6 +81,7 @@ pub(super) struct Sampling {
     /// Ticks that were due and did not come: over the agent's life, and up to the interval's begin.
     unticked: Unticked,
     sent_unticked: Unticked,
+    pub(super) ticks_of_cpus: TicksOfCpus,
     rate_controller: RateController,
     pub(super) cpu_budget: CpuBudget,
     memory_governor: MemoryGovernor,
@@ -156,6 +157,7 @@ impl Sampling {
             unsampled: BTreeSet::new(),
             unticked: Unticked::default(),
             sent_unticked: Unticked::default(),
+            ticks_of_cpus: TicksOfCpus::default(),
             rate_controller,
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
@@ -382,6 +384,7 @@ impl Sampling {
             ticks: counters.ticks - self.sent_counters.ticks + left_out,
             idle_ticks: counters.idle_ticks - self.sent_counters.idle_ticks + left_out,
             missed_ticks: self.unticked.missed - self.sent_unticked.missed,
+            waits_observed_ns: self.take_observed_ns(now.saturating_sub(self.begun.mono_ns)),
             samples_taken: taken,
             lost: self.lost.clone(),
             limits: self.limits(&counters),
@@ -422,9 +425,11 @@ impl Sampling {
 
     /// Adds what did not come. Only of timers that run: before they are stopped, and at the end of each interval.
     fn settle_ticks(&mut self) -> Result<(), AgentError> {
-        let Unticked { idle, missed } = self.sensor.settle_ticks()?;
-        self.unticked.idle += idle;
-        self.unticked.missed += missed;
+        for (cpu, Unticked { idle, missed }) in self.sensor.settle_ticks()? {
+            self.unticked.idle += idle;
+            self.unticked.missed += missed;
+            self.ticks_of_cpus.leave_out(cpu, idle);
+        }
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Lengths of waits for a CPU.
+//! Lengths of waits for a CPU, and what the CPU did meanwhile.
 
 /// How many waits for a CPU ended in an interval, by their length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +28,15 @@ impl WaitLengths {
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum()
     }
+}
+
+/// What a CPU's timer has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// How often it was due and ran, or was left out by an idle CPU.
+    pub ticks: u64,
+    /// Those of an idle CPU.
+    pub idle_ticks: u64,
 }
 
 /// The shortest wait of a bucket: in units of 1,024 ns one bucket each up to 3, and from there on four between each

@@ -3,7 +3,8 @@
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitClass {
-    /// Another thread's lock, of user space or of the kernel.
+    /// Another thread: a lock that it has, of user space or of the kernel, a condition, or work for one that is parked.
+    /// All of user space's are futexes, which do not say which.
     Lock,
     /// A disk, or what stands for one.
     Io,
@@ -129,6 +130,17 @@ const FUNCTIONS: [(WaitClass, &[&str]); 6] = [
             "wb_wait_for_completion",
             "sync_inodes_sb",
             "io_cqring_wait",
+            // Linux AIO; of these the first may be inlined into the next.
+            "read_events",
+            "aio_read_events",
+            "do_io_getevents",
+            "__do_sys_io_getevents",
+            "__do_sys_io_pgetevents",
+            "__x64_sys_io_getevents",
+            "__x64_sys_io_pgetevents",
+            "__arm64_sys_io_getevents",
+            "__arm64_sys_io_pgetevents",
+            "exit_aio",
             "rq_qos_wait",
             "wbt_wait",
             "nvme_",
@@ -219,6 +231,13 @@ mod tests {
                 "io_schedule blk_io_schedule __iomap_dio_rw iomap_dio_rw ext4_file_read_iter",
             ),
             (Io, "jbd2_log_wait_commit ext4_sync_file do_fsync"),
+            (
+                Io,
+                "schedule_hrtimeout_range read_events do_io_getevents __x64_sys_io_getevents do_syscall_64",
+            ),
+            (Io, "do_io_getevents __do_sys_io_pgetevents __x64_sys_io_pgetevents"),
+            (Io, "__arm64_sys_io_getevents invoke_syscall el0_svc_common"),
+            (Io, "io_cqring_wait __do_sys_io_uring_enter __x64_sys_io_uring_enter"),
             (
                 PageFault,
                 "io_schedule folio_wait_bit_common filemap_fault __do_fault handle_mm_fault exc_page_fault",

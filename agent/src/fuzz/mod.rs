@@ -1,8 +1,8 @@
 //! What holds of each decoder whatever it is given: targets for `cargo xtask fuzz`, which is the only build that has
 //! them beside unit tests.
 //!
-//! In: bytes, as a file, a program's memory or a person could make them up. A target panics where its decoder does
-//! more work, takes more room or says more than it may. No I/O.
+//! In: bytes, as a file, a program's memory or a person could make them up. Out: nothing, or a panic where a decoder
+//! does more work, takes more room or says more than it may. No I/O.
 
 pub(crate) mod made;
 

@@ -290,6 +290,7 @@ impl Woken {
                 start_ticks: woken.start_boottime_ns / tick_ns,
                 exec_id: woken.exec_id,
             },
+            tid: woken.tid,
             cgroup_id: woken.cgroup_id,
             image: woken.image,
             proc_tgid: woken.proc_tgid,

@@ -162,6 +162,8 @@ pub struct RawSample<'a> {
 pub struct Woken {
     /// Which run of which process it is.
     pub key: ProgramKey,
+    /// Thread id, as the machine's first process id namespace has it.
+    pub tid: u32,
     /// The thread's control group of version 2, by number.
     pub cgroup_id: u64,
     /// Where the stack of the executed program began; 0 without user memory.

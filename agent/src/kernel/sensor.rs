@@ -1,7 +1,7 @@
 //! The loaded and attached programs, and what they have to tell.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -21,8 +21,9 @@ use super::skeletons::lifecycle::types::so_event_counters;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::{lifecycle, sampler};
 use super::tables::{Tables, charged_bytes, shared_bytes};
-use super::timers::{Burst, Bursts, CpuTicks, Timers, Unticked};
+use super::timers::{Burst, Bursts, Timers, Unticked};
 use super::waits::{AllQueued, Sleepers, WaitHooks, Waits};
+use crate::frames::CpuTicks;
 use crate::sys::{self, monotonic_ns};
 
 /// The loaded and attached programs. Dropping it detaches them.
@@ -256,14 +257,14 @@ impl Sensor {
         Ok(present.into_iter().collect())
     }
 
-    /// Ticks that did not come since the last call, though they were due.
-    pub fn settle_ticks(&mut self) -> Result<Unticked, KernelError> {
+    /// Ticks that did not come since the last call, though they were due, of each CPU by its number.
+    pub fn settle_ticks(&mut self) -> Result<BTreeMap<u32, Unticked>, KernelError> {
         let ticks = self.ticks()?;
         Ok(self.timers.settle(&ticks, monotonic_ns()))
     }
 
-    /// Of each CPU by its number.
-    fn ticks(&self) -> Result<Vec<CpuTicks>, KernelError> {
+    /// What the usual timers have counted since the start, of each CPU by its number.
+    pub fn ticks(&self) -> Result<Vec<CpuTicks>, KernelError> {
         let counters = read_per_cpu(&self.sampler.maps.counters, "sample counters")?;
         let ticks = counters.iter().map(|bytes| {
             let counters: so_counters = read_record(bytes).unwrap_or_default();
@@ -356,6 +357,11 @@ impl Sensor {
             Some((hooks, _)) => hooks.end_turn(),
             None => Ok(monotonic_ns()),
         }
+    }
+
+    /// Whether threads are seen to wait, in some turns at least.
+    pub fn sees_waits(&self) -> bool {
+        self.waits.is_some()
     }
 
     /// CPU time that went into seeing threads wait, since the start.

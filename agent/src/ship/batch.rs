@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::frames::{Frame, SampleKind, Stack, WaitClass, WaitLengths};
+use crate::frames::{CpuTicks, Frame, SampleKind, Stack, WaitClass, WaitLengths};
 use crate::metadata::Metadata;
 
 /// Samples of one interval with the dictionaries that they index into.
@@ -39,6 +39,7 @@ impl Batch {
             ticks: 0,
             idle_ticks: 0,
             missed_ticks: 0,
+            waits_observed_ns: self.report.waits_observed_ns.map(|_| 0),
             ..self.report
         };
         Self {
@@ -52,7 +53,8 @@ impl Batch {
     }
 }
 
-/// The agent's account of itself. `*_ticks` and `cpus` are of this interval, everything else is cumulative or a gauge.
+/// The agent's account of itself. `*ticks`, `cpus` and `waits_observed_ns` are of this interval, everything else is
+/// cumulative or a gauge.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// CPUs that were observed in the interval.
@@ -65,6 +67,8 @@ pub struct Report {
     pub idle_ticks: u64,
     /// Ticks that were due, on a CPU that was not idle, and did not come.
     pub missed_ticks: u64,
+    /// How long of the interval waits were observed; none where they are not seen.
+    pub waits_observed_ns: Option<u64>,
     /// Samples that the kernel side took, cumulative over the instance, this batch included.
     pub samples_taken: u64,
     /// Samples lost, cumulative, by cause. `samples_taken` = samples in all batches + every cause.
@@ -108,6 +112,8 @@ pub struct Process {
 pub struct RunQueues {
     /// Of each CPU, by its logical number.
     pub by_cpu: BTreeMap<u32, WaitLengths>,
+    /// Ticks of each CPU's timer in the interval, by the same.
+    pub ticks: BTreeMap<u32, CpuTicks>,
     /// Of programs with the same name and labels.
     pub by_program: Vec<RunQueue>,
 }
@@ -156,6 +162,8 @@ pub struct Sample {
 pub struct Woken {
     /// Index into `Batch::processes`.
     pub process: u32,
+    /// Thread id, as the machine's first process id namespace has it.
+    pub tid: u32,
     /// The thread's name at that moment.
     pub thread: Arc<str>,
 }

@@ -44,7 +44,7 @@ pub struct ShipConfig {
     pub token: Option<Token>,
     /// PEM file with certificates to trust beside the system's.
     pub ca_file: Option<PathBuf>,
-    /// The spool lives in `spool/` below it, refused batches in `dead_letters/`.
+    /// The spool lives in `spool/` below it, refused batches in `quarantine/`.
     pub state_dir: PathBuf,
     /// Bytes of all spooled batches; beyond it the oldest are dropped.
     pub spool_limit_bytes: u64,

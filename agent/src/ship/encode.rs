@@ -28,7 +28,12 @@ const RUN_QUEUES: &str = "stakeout.run_queues";
 const FROM: &str = "stakeout.from_unix_nano";
 const UNTIL: &str = "stakeout.until_unix_nano";
 /// Attributes that count something in the interval: zero in a report of no interval.
-const OF_THE_INTERVAL: [&str; 3] = ["stakeout.ticks", "stakeout.idle_ticks", "stakeout.missed_ticks"];
+const OF_THE_INTERVAL: [&str; 4] = [
+    "stakeout.ticks",
+    "stakeout.idle_ticks",
+    "stakeout.missed_ticks",
+    "stakeout.waits_observed_ns",
+];
 
 /// The request that carries `batch` as number `number` of `instance`. `lost` replaces the report's causes.
 pub(super) fn request(
@@ -175,6 +180,8 @@ fn resource(
         lost.iter()
             .map(|(cause, n)| key_value(format!("{LOST}{cause}"), int(*n))),
     );
+    let waits_ns = report.waits_observed_ns;
+    attributes.extend(waits_ns.map(|ns| key_value(OF_THE_INTERVAL[3], int(ns))));
     attributes.extend(run_queues::json(&batch.run_queues).map(|json| key_value(RUN_QUEUES, string(&json))));
     let limits = report.limits.iter();
     attributes.extend(limits.map(|(name, n)| key_value(format!("{LIMIT}{name}"), int(*n))));
@@ -333,6 +340,8 @@ impl<'a> Tables<'a> {
                     ("woken.thread", &woken.thread),
                 ];
                 attribute_indices.extend(texts.map(|(key, text)| self.attribute(key, Attribute::Text(text))));
+                // By which the server finds the wait that was ended.
+                attribute_indices.push(self.attribute("woken.tid", Attribute::Number(u64::from(woken.tid))));
             }
             samples.push(otlp::Sample {
                 stack_index,

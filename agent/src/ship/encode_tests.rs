@@ -107,6 +107,7 @@ fn batch() -> Batch {
         ticks: 200,
         idle_ticks: 192,
         missed_ticks: 5,
+        waits_observed_ns: Some(130),
         cpus_offline: "2-3,7".into(),
         samples_taken: 11,
         limits: BTreeMap::from([("tables_late".into(), 6)]),
@@ -340,6 +341,7 @@ fn the_resource_identifies_batch_and_losses() {
         ("stakeout.ticks", 200),
         ("stakeout.idle_ticks", 192),
         ("stakeout.missed_ticks", 5),
+        ("stakeout.waits_observed_ns", 130),
         ("stakeout.samples_taken", 11),
         ("stakeout.lost.ring_full", 3),
         ("stakeout.limit.tables_late", 6),
@@ -383,6 +385,7 @@ fn a_closing_batch_adds_losses_and_covers_no_time() {
             ("stakeout.ticks", 0),
             ("stakeout.idle_ticks", 0),
             ("stakeout.missed_ticks", 0),
+            ("stakeout.waits_observed_ns", 0),
             ("stakeout.samples_taken", 11),
             ("stakeout.lost.ring_full", 5),
             ("stakeout.lost.spool_dropped", 50),
@@ -489,6 +492,45 @@ fn waits_have_profiles_of_their_own_with_a_value_for_each_time() {
         row("run_queue", "preempted 99", &[1_300], &[100]),
     ]);
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn who_was_woken_is_told_by_service_process_and_thread() {
+    let mut batch = batch();
+    let woken = |tid| Woken {
+        process: 0,
+        tid,
+        thread: "worker".into(),
+    };
+    let wake_up = |ts_unix_ns, tid| Sample {
+        kind: SampleKind::WakeUp(WaitState::Sleeping),
+        value_ns: 50,
+        wait_ns: 70,
+        woken: Some(woken(tid)),
+        ts_unix_ns,
+        ..batch.samples[7].clone()
+    };
+    // Threads of one name are told apart.
+    let wake_ups = [wake_up(1_100, 11), wake_up(1_200, 12), wake_up(1_300, 11)];
+    batch.samples = wake_ups.to_vec();
+    let bytes = request(&identity(), Uuid::from_u128(1), 4, &batch, &BTreeMap::new());
+    let mut request = ExportProfilesServiceRequest::decode(&*bytes).unwrap();
+    // Only the last profile is looked at: that of CPU time is there always.
+    let profiles = &mut request.resource_profiles[0].scope_profiles[0].profiles;
+    assert_eq!(profiles.len(), 2);
+    profiles.remove(0);
+    let decoded = decode(&request.encode_to_vec());
+    let told: Vec<(&[u64], [&str; 4])> = (decoded.samples.iter())
+        .map(|sample| {
+            let keys = ["woken.service", "woken.process", "woken.thread", "woken.tid"];
+            (&sample.timestamps[..], keys.map(|key| &*sample.attributes[key]))
+        })
+        .collect();
+    let expected: [(&[u64], _); 2] = [
+        (&[1_100, 1_300], ["shop", "a", "worker", "11"]),
+        (&[1_200], ["shop", "a", "worker", "12"]),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Lengths of waits for a CPU as a resource attribute has them: JSON, as server/docs/wire.md says.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -12,6 +13,11 @@ use crate::frames::{WaitLengths, bucket_begins_ns};
 struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<u32>,
+    /// Of a CPU: what its timer counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticks: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_ticks: Option<u64>,
     #[serde(skip_serializing_if = "str::is_empty")]
     service: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -52,11 +58,18 @@ fn text(label: &Option<Arc<str>>) -> &str {
     label.as_deref().unwrap_or_default()
 }
 
-/// None where nothing waited.
+/// None where nothing waited, and nobody counted.
 pub(super) fn json(queues: &RunQueues) -> Option<String> {
-    let by_cpu = queues.by_cpu.iter().map(|(cpu, lengths)| Entry {
-        cpu: Some(*cpu),
-        ..Entry::of(lengths)
+    let cpus: BTreeSet<u32> = queues.by_cpu.keys().chain(queues.ticks.keys()).copied().collect();
+    let nothing = WaitLengths::default();
+    let by_cpu = cpus.into_iter().map(|cpu| {
+        let ticks = queues.ticks.get(&cpu);
+        Entry {
+            cpu: Some(cpu),
+            ticks: ticks.map(|counted| counted.ticks),
+            idle_ticks: ticks.map(|counted| counted.idle_ticks),
+            ..Entry::of(queues.by_cpu.get(&cpu).unwrap_or(&nothing))
+        }
     });
     let by_program = queues.by_program.iter().map(|queue| {
         let metadata = &*queue.metadata;
@@ -83,6 +96,7 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::CpuTicks;
     use crate::metadata::Metadata;
     use crate::ship::RunQueue;
 
@@ -93,8 +107,10 @@ mod tests {
             longest_ns: 6000,
             buckets: vec![(1, 3), (5, 1)],
         };
+        let ticks = |ticks, idle_ticks| CpuTicks { ticks, idle_ticks };
         let queues = RunQueues {
             by_cpu: [(7, lengths.clone())].into(),
+            ticks: [(7, ticks(100, 0)), (9, ticks(100, 98))].into(),
             by_program: vec![RunQueue {
                 executable: "nginx".into(),
                 metadata: Metadata {
@@ -107,10 +123,11 @@ mod tests {
             }],
         };
         let rest = r#""total_ns":9000,"longest_ns":6000,"lengths":[[1024,3],[5120,1]]}"#;
-        assert_eq!(
-            json(&queues).unwrap(),
-            format!(r#"[{{"cpu":7,{rest},{{"service":"web","process":"nginx","unit":"nginx.service",{rest}]"#)
-        );
+        let busy = format!(r#"{{"cpu":7,"ticks":100,"idle_ticks":0,{rest}"#);
+        // Nothing waited for the other CPU.
+        let idle = r#"{"cpu":9,"ticks":100,"idle_ticks":98,"total_ns":0,"longest_ns":0,"lengths":[]}"#;
+        let program = format!(r#"{{"service":"web","process":"nginx","unit":"nginx.service",{rest}"#);
+        assert_eq!(json(&queues).unwrap(), format!("[{busy},{idle},{program}]"));
         assert_eq!(json(&RunQueues::default()), None);
     }
 }

@@ -145,6 +145,7 @@ impl Parameters {
             unit: None,
             runtime_frames: self.runtime_frames()?,
             values: self.values()?,
+            lengths: self.lengths()?,
         })
     }
 
@@ -194,6 +195,7 @@ impl Parameters {
             unit: None,
             runtime_frames: self.runtime_frames()?,
             values: self.values()?,
+            lengths: self.lengths()?,
         }))
     }
 
@@ -221,19 +223,39 @@ impl Parameters {
 
     /// Which values samples have that count.
     fn values(&self) -> Result<ValueRange, QueryError> {
+        self.range("min_value", "max_value")
+    }
+
+    /// How long waits were that count. Only types that tell of waits have lengths.
+    fn lengths(&self) -> Result<ValueRange, QueryError> {
+        let lengths = self.range("min_wait", "max_wait")?;
+        let profile = self.declared("type").map(|_| self.usual("type"));
+        match profile.filter(|profile| lengths != ValueRange::default() && !profile_type::tells_of_waits(profile)) {
+            None => Ok(lengths),
+            Some(profile) => Err(QueryError::BadParameter {
+                message: format!("`{profile}` has no lengths of waits"),
+                hint: "`min_wait` and `max_wait` are for the types off_cpu, run_queue and wake_up; `min_value` and \
+                       `max_value` are for all"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    fn range(&self, least: &str, most: &str) -> Result<ValueRange, QueryError> {
         let given = |name: &str| {
+            // An endpoint without such a range declares none.
             let number = self.get(name).map(|_| self.number(name)).transpose()?;
             Ok::<_, QueryError>(number.map(|number| number as i64))
         };
         let all = ValueRange::default();
-        let values = ValueRange {
-            least: given("min_value")?.unwrap_or(all.least),
-            most: given("max_value")?.unwrap_or(all.most),
+        let range = ValueRange {
+            least: given(least)?.unwrap_or(all.least),
+            most: given(most)?.unwrap_or(all.most),
         };
-        if values.least > values.most {
-            return Err(self.bad("max_value", "no less than `min_value`".to_owned()));
+        if range.least > range.most {
+            return Err(self.bad(most, format!("no less than `{least}`")));
         }
-        Ok(values)
+        Ok(range)
     }
 
     /// In which unit the values of a type are wanted that has several.

@@ -1,5 +1,8 @@
 //! How the server's memory is divided.
 //!
+//! In: a limit in bytes, else what the machine or the container has. Out: bytes for each part, and the account that all
+//! queries share.
+//!
 //! A limit on what each part may hold at a time; a part that has no room left says so to whoever asks for more, and
 //! the others go on. What is left over is for merging files, which takes some 200 MiB at most, for the program
 //! itself, and for what the allocator keeps.

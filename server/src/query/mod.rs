@@ -1,7 +1,8 @@
-//! Questions to answers: a selector, a window and a snapshot of the store in; trees, differences and series out.
+//! Questions to answers.
 //!
-//! Times are nanoseconds since the Unix epoch, counts are samples, CPU time is in seconds. Nothing here knows HTTP,
-//! and nothing writes.
+//! In: a selector, a window and a snapshot of the store. Out: trees, differences, series and tables as values. Times
+//! are nanoseconds since the Unix epoch, counts are samples, CPU time is in seconds. Nothing here knows HTTP, and
+//! nothing writes.
 //!
 //! Rooms, each of which uses those behind it only: views, then difference, tree, count, then plan, ask, limits; sql
 //! uses plan.
@@ -48,5 +49,6 @@ pub use views::timeline::{MAX_SAMPLES, TimedSample, Timeline, before, timeline};
 pub use views::top::{By, Row, Shares, Top, Whole, top, top_difference};
 pub use views::waits::run_queue::{QueueLine, RunQueues, run_queues};
 pub use views::waits::thread_time::{Part, ThreadTime, ThreadTimeRow, thread_time};
+pub use views::waits::wakers::Waker;
 pub use views::words::rank::Rank;
 pub use views::words::{Found, Hit, search};

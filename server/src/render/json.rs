@@ -1,12 +1,13 @@
 //! The JSON answers of the HTTP API; `docs/api.md` describes each, `api/openapi` has their schemas.
 
 use crate::label::Label;
+use crate::profile_type::OF_WAITS;
 use crate::query::judge::{Measure, State, TestResult};
 use crate::query::nodes::{Kind, NONE, Name, Tree};
 use crate::query::trim::{ShownNode, Trimmed};
 use crate::query::{
     By, Counted, Difference, Flamegraph, Heatmap, Matching, ObservedTime, Rows, Summary, TimedSample, Timeline, Top,
-    Values,
+    Values, Waker,
 };
 use crate::render::error::RenderError;
 use crate::render::quality::QUALITY_SHARES;
@@ -25,7 +26,9 @@ const NODE_BYTES: usize = 270;
 const DIFFERENCE_NODE_BYTES: usize = 450;
 const TREE_NODE_BYTES: usize = 16;
 /// Of a sample with its columns, and of a row with its fields by name.
-const MOMENT_BYTES: usize = 176;
+const MOMENT_BYTES: usize = 192;
+/// The same of who ended a wait.
+const WAKER_BYTES: usize = 320;
 const ROW_BYTES: usize = 3_000;
 
 pub(in crate::render) fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
@@ -109,7 +112,16 @@ fn languages() -> [&'static str; Kind::ALL.len()] {
     Kind::ALL.map(Kind::language)
 }
 
-pub(super) fn exposure(exposure: &ObservedTime) -> Value {
+/// With what is observed of waits, where the answer is of them.
+pub(super) fn exposure_of(profile: &str, observed: &ObservedTime) -> Value {
+    let mut value = exposure(observed);
+    if OF_WAITS.contains(&profile) {
+        value["waits_share"] = json!(observed.waits_share());
+    }
+    value
+}
+
+fn exposure(exposure: &ObservedTime) -> Value {
     let gaps: Vec<[i64; 2]> = exposure
         .gaps
         .iter()
@@ -172,7 +184,7 @@ fn side(summary: &Summary) -> Value {
         "cores": if_time(counted, summary.rate()),
         "cpu_seconds": if_time(counted, summary.amount()),
         "periods": periods(summary),
-        "exposure": exposure(&summary.exposure),
+        "exposure": exposure_of(&question.profile, &summary.exposure),
         "quality": quality(summary),
     })
 }
@@ -337,7 +349,7 @@ pub fn heatmap(map: &Heatmap, to: &mut Writer) -> Result<(), RenderError> {
         "period_ns": counted.period_ns(),
         "is_time": counted.is_time(),
         "samples": map.samples,
-        "exposure": exposure(&map.exposure),
+        "exposure": exposure_of(&map.question.profile, &map.exposure),
         "step_ns": grid.columns.step_ns,
         "columns": grid.columns.count,
         "rows": grid.rows,
@@ -378,9 +390,13 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         wait_state: Option<Vec<&'a str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         wait_ns: Option<Vec<Option<i64>>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waker: Option<Vec<Option<usize>>>,
     }
-    let tree = &timeline.tree;
-    to.beside(tree.len() * NODE_BYTES + timeline.moments.len() * MOMENT_BYTES)?;
+    let (tree, waits) = (&timeline.tree, timeline.waits.as_ref());
+    let waker_count = waits.map_or(0, |waits| waits.wakers.len());
+    to.beside(tree.len() * NODE_BYTES + timeline.moments.len() * MOMENT_BYTES + waker_count * WAKER_BYTES)?;
+    // Stacks of who ended waits are behind those of the samples, and count nothing.
     let own = tree.own_counts(timeline.moments.iter().map(|_| 1));
     let totals = tree.totals(&own);
     let trimmed = Trimmed::new(tree, |_| true, |_| true);
@@ -397,6 +413,8 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
     fn texts(column: &[Arc<str>]) -> Vec<&str> {
         column.iter().map(|text| &**text).collect()
     }
+    let mut stack: Vec<u32> = tree.leaf_of.iter().map(|leaf| place_of[*leaf as usize]).collect();
+    let stacks_of_wakers = stack.split_off(timeline.moments.len());
     let samples = Samples {
         offset_ns: timeline
             .moments
@@ -411,11 +429,18 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         thread: text(|moment| &moment.thread),
         mode: text(|moment| &moment.mode),
         value_ns: timeline.moments.iter().map(|moment| moment.value_ns).collect(),
-        stack: tree.leaf_of.iter().map(|leaf| place_of[*leaf as usize]).collect(),
-        sample_type: (timeline.waits.as_ref()).map(|_| timeline.moments.iter().map(|moment| moment.profile).collect()),
-        wait_class: timeline.waits.as_ref().map(|waits| texts(&waits.classes)),
-        wait_state: timeline.waits.as_ref().map(|waits| texts(&waits.states)),
-        wait_ns: timeline.waits.as_ref().map(|_| of(|moment| moment.wait_ns)),
+        stack,
+        sample_type: waits.map(|_| timeline.moments.iter().map(|moment| moment.profile).collect()),
+        wait_class: waits.map(|waits| texts(&waits.classes)),
+        wait_state: waits.map(|waits| texts(&waits.states)),
+        wait_ns: waits.map(|_| of(|moment| moment.wait_ns)),
+        waker: waits.map(|waits| {
+            let mut places = vec![None; timeline.moments.len()];
+            for (place, waker) in waits.wakers.iter().enumerate() {
+                places[waker.sample as usize] = Some(place);
+            }
+            places
+        }),
     };
     let mut answer = Answer {
         head: json!({
@@ -433,8 +458,16 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
         nodes,
         samples,
     };
-    if let Some(waits) = &timeline.waits {
+    if let Some(waits) = waits {
+        let text = |get: fn(&Waker) -> &str| waits.wakers.iter().map(get).collect::<Vec<_>>();
         answer.head["types"] = json!(waits.profiles);
+        answer.head["wakers"] = json!({
+            "service": text(|waker| &waker.service),
+            "process": text(|waker| &waker.process),
+            "thread": text(|waker| &waker.thread),
+            "tid": waits.wakers.iter().map(|waker| waker.tid).collect::<Vec<_>>(),
+            "stack": stacks_of_wakers,
+        });
     }
     write(to, &answer)
 }

@@ -1,8 +1,8 @@
 //! Answers of `query` to the formats that people and tools read: JSON, collapsed stacks, SVG, pprof, speedscope, CSV.
 //!
-//! Trees, differences and tables in, bytes out. Counts are in the unit that each answer tells, times in answers are
-//! Unix milliseconds. Computes nothing that is not a matter of presentation: every format shows the same numbers.
-//! Does no I/O. What it makes is on the account of queries.
+//! In: trees, differences, series and tables. Out: bytes. Counts are in the unit that each answer tells, times in
+//! answers are Unix milliseconds. Computes nothing that is not a matter of presentation: every format shows the same
+//! numbers. Does no I/O. What it makes is on the account of queries.
 
 mod collapsed;
 mod csv;

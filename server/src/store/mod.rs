@@ -24,7 +24,7 @@ mod view;
 pub(crate) mod format;
 
 pub use crate::clock::{Clock, Reading};
-pub use buffer::arriving::{Amount, Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, NO_WAIT, Pending};
+pub use buffer::arriving::{Amount, Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, NO_THREAD, NO_WAIT, Pending};
 pub use buffer::batch::{Ack, BatchId, Rows, Sender};
 pub use buffer::report::BatchRow;
 pub use buffer::sender_window::Owner;
@@ -34,11 +34,13 @@ pub(crate) use notebook::{Burst, BurstReport, BurstState, Expected, Marker, Put,
 pub(crate) use notebook::{MOST_BURSTS, MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VIEWS};
 #[cfg(test)]
 pub(crate) use notebook::{TAKEN_WITHIN_SECONDS, TOLD_WITHIN_SECONDS};
+pub(crate) use root::reader::RangeReader;
 pub use state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 pub use table::data_file::{ColumnRange, DataFile};
 pub use table::error::StoreError;
 pub use table::integrity::DamagedFile;
 pub use table::orphans::Stale;
+pub(crate) use table::partition::{HOUR_NS, MINUTE_NS, TEN_SECONDS_NS};
 pub use table::partition::{day, hour};
 pub use table::schema::Table;
 pub use view::agents::NodeInfo;

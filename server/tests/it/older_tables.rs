@@ -49,7 +49,7 @@ async fn a_table_of_an_older_server_gets_the_new_columns() {
     let (rows, id) = rows_of(&mut sender, 1, known.last.until_ns + 1_000_000_000);
     store_batch(&store, rows, Some(id)).await.unwrap();
     let told = "SELECT count(*) FROM batches WHERE limits = '{\"tables_late\":2}'";
-    let silent = "SELECT count(*) FROM batches WHERE limits IS NULL AND samples = 30";
+    let silent = "SELECT count(*) FROM batches WHERE limits IS NULL AND waits_observed_ns IS NULL AND samples = 30";
     let rows = async |store: &Store| {
         (
             number(&store.snapshot(), told).await,
@@ -80,7 +80,7 @@ async fn samples_of_an_older_server_are_read_and_merged_with_newer_ones() {
     let new: i64 = rows.samples.iter().map(|rows| rows.num_rows() as i64).sum();
     store_batch(&store, rows, Some(id)).await.unwrap();
     let told = async |store: &Store| {
-        let silent = "SELECT count(*) FROM samples WHERE wait_ns IS NULL";
+        let silent = "SELECT count(*) FROM samples WHERE wait_ns IS NULL AND woken_tid IS NULL";
         let waited = "SELECT sum(value) FROM samples WHERE type = 'off_cpu'";
         (
             number(&store.snapshot(), silent).await,

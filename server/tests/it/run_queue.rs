@@ -52,7 +52,7 @@ fn waits(service: &str, cpu: u32, short: u64) -> String {
         entry
     };
     let entries = [
-        with(json!({"cpu": cpu})),
+        with(json!({"cpu": cpu, "ticks": 100, "idle_ticks": 10 * cpu + 5})),
         with(json!({"service": service, "process": "worker"})),
     ];
     serde_json::to_string(&entries).unwrap()
@@ -111,6 +111,17 @@ async fn waits_for_a_cpu_are_answered_as_they_were_counted() {
         values(&of_cpus),
         [("0", 200, time(199)), ("1", 110, time(9) + time(99))]
     );
+    // Beside them is how idle the CPUs were.
+    let ticks = |answer: &Value| {
+        let lines = answer["lines"].as_array().unwrap().iter().chain([&answer["all"]]);
+        let of_line = |line: &Value| (line["ticks"].as_u64(), line["idle_ticks"].as_u64());
+        lines.map(of_line).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        ticks(&of_cpus),
+        [(Some(100), Some(5)), (Some(200), Some(30)), (Some(300), Some(35))]
+    );
+    assert_eq!(ticks(&answer), [(None::<u64>, None::<u64>); 3], "programs have none");
     let of_nodes = ask(&app, &by("node")).await.json();
     assert_eq!(
         values(&of_nodes),

@@ -40,7 +40,7 @@ pub(crate) struct Batch<'a> {
 }
 
 /// Waits for a CPU of each batch.
-const RUN_QUEUES: &str = r#"[{"cpu":0,"total_ns":5000,"longest_ns":3000,"lengths":[[1024,1],[3072,1]]},{"service":"s","total_ns":5000,"longest_ns":3000,"lengths":[[1024,1],[3072,1]]}]"#;
+const RUN_QUEUES: &str = r#"[{"cpu":0,"ticks":100,"idle_ticks":25,"total_ns":5000,"longest_ns":3000,"lengths":[[1024,1],[3072,1]]},{"service":"s","total_ns":5000,"longest_ns":3000,"lengths":[[1024,1],[3072,1]]}]"#;
 
 /// The first place of an equal entry, which is added if there is none.
 fn place<T: PartialEq>(table: &mut Vec<T>, entry: T) -> i32 {
@@ -302,6 +302,10 @@ fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
         ("stakeout.until_unix_nano", Value::IntValue(batch.until_ns)),
         ("stakeout.cpus", Value::IntValue(CPUS)),
         ("stakeout.run_queues", Value::StringValue(RUN_QUEUES.to_owned())),
+        (
+            "stakeout.waits_observed_ns",
+            Value::IntValue((batch.until_ns - batch.from_ns) / 4),
+        ),
         ("stakeout.ticks", Value::IntValue(ticks)),
         (
             "stakeout.idle_ticks",

@@ -116,6 +116,8 @@ export const api = {
   series: (parameters: Parameters, signal: AbortSignal) => get<SeriesAnswer>("/series", parameters, signal),
   /** As bytes: large trees are decoded apart from the page. */
   flamegraph: (parameters: Parameters, signal: AbortSignal) => bytes("/flamegraph", parameters, signal),
+  /** What was observed of a window and what it lacks, whatever its frames. */
+  observed: (parameters: Parameters, signal: AbortSignal) => get<FlamegraphAnswer>("/flamegraph", parameters, signal),
   /** What a search finds in all of a window. */
   match: async (parameters: Parameters, signal: AbortSignal) =>
     (await get<FlamegraphAnswer>("/flamegraph", parameters, signal)).match,

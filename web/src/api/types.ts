@@ -14,6 +14,8 @@ export interface Exposure extends Ticks {
   nodes: number;
   /** Share of the observed time for which a node was covered, a mean over the nodes. */
   node_share?: number | null;
+  /** Of waits: share of the time in which they were observed; null where no agent says. */
+  waits_share?: number | null;
 }
 
 /** Samples as they were taken, by what each stands for. */
@@ -388,6 +390,9 @@ export interface QueueLine {
   p50_ns: number | null;
   p99_ns: number | null;
   longest_ns: number;
+  /** Of CPUs: ticks of their timers, and those that met them idle; null of programs, and where no agent says. */
+  ticks?: number | null;
+  idle_ticks?: number | null;
   steps: {
     waits: number[];
     total_ns: number[];
@@ -431,11 +436,24 @@ export interface TimelineSamples {
   wait_state?: string[];
   /** How long the wait itself was; null of what is no wait, and where the sender does not say. */
   wait_ns?: (number | null)[];
+  /** Who ended the wait, as a place in the columns of `wakers`; null where nobody was sampled. */
+  waker?: (number | null)[];
+}
+
+/** Those who ended waits. */
+export interface TimelineWakers {
+  service: string[];
+  process: string[];
+  thread: string[];
+  tid: (number | null)[];
+  /** The node of the tree at which the stack ends. */
+  stack: number[];
 }
 
 export interface TimelineAnswer {
   type: string;
   types?: string[];
+  wakers?: TimelineWakers;
   query: string;
   from: number;
   until: number;

@@ -93,13 +93,18 @@ const CHANGES: readonly Change[] = ["grew", "shrank", "new", "gone"];
 const NAMES = Array.from({ length: 150 }, (_, i) => `service-${(i * 2_654_435_761) % 1e9}`);
 const STRENGTHS = Array.from({ length: 26 }, (_, i) => i / 25);
 
+const BASE_SHEET = readFileSync(new URL("../style/base.css", import.meta.url), "utf8");
+
 /** A colour of the page's style, by theme. */
-function styled(name: string, theme: Theme): string {
-  const sheet = readFileSync(new URL("../style/base.css", import.meta.url), "utf8");
+function styled(name: string, theme: Theme, sheet = BASE_SHEET): string {
   const [light = "", dark = ""] = sheet.split(':root[data-theme="dark"]');
   const of = (part: string) => new RegExp(`--${name}: (#[0-9a-f]{6});`).exec(part)?.[1];
   return (theme === "dark" ? of(dark) : undefined) ?? of(light) ?? "";
 }
+
+/** The same where the system asks for more contrast. */
+const raised = (name: string, theme: Theme) =>
+  styled(name, theme, BASE_SHEET.split("@media (prefers-contrast: more)")[1]);
 
 describe("colours", () => {
   it("tells inlined frames from their kind, and unknown kinds from none", () => {
@@ -247,6 +252,21 @@ describe("contrast", () => {
         const [r, g, b] = rgb(styled(side, theme));
         expect(Math.max(r, g, b) - Math.min(r, g, b)).toBeLessThan(0.12);
       }
+    }
+  });
+
+  it("is more where the system asks for it: lines, dim text, focus rings and what has a hue, on every ground", () => {
+    for (const theme of THEMES) {
+      const grounds = ["bg", "panel", "raised", "sunk"].map((name) => styled(name, theme));
+      const worst = (name: string) => Math.min(...grounds.map((ground) => contrast(raised(name, theme), ground)));
+      expect(worst("dim")).toBeGreaterThanOrEqual(10);
+      for (const line of ["line", "hatch"]) expect(worst(line)).toBeGreaterThanOrEqual(4.5);
+      expect(worst("grid")).toBeGreaterThanOrEqual(3);
+      for (const name of ["accent", "bad", "warn", "grew", "shrank"]) expect(worst(name)).toBeGreaterThanOrEqual(7);
+      expect(contrast(raised("accent", theme), styled("accent-soft", theme))).toBeGreaterThanOrEqual(7);
+      expect(contrast(raised("accent", theme), styled("on-accent", theme))).toBeGreaterThanOrEqual(7);
+      // The ring is drawn in the colour of the text.
+      expect(Math.min(...grounds.map((ground) => contrast(styled("text", theme), ground)))).toBeGreaterThanOrEqual(10);
     }
   });
 });

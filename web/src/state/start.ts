@@ -13,7 +13,7 @@ import { startJudged } from "./answers/judged.ts";
 import { kernelSeries, lists } from "./answers/lists.ts";
 import { valueNames } from "./answers/names.ts";
 import { info, labels, types } from "./answers/server.ts";
-import { beforeHits, hitCpus, timeline } from "./answers/timeline.ts";
+import { startTimeline } from "./answers/timeline.ts";
 import { startClock, startLive } from "./live.ts";
 import { startRecent } from "./moments/recent.ts";
 import { startPair } from "./screen/pair.ts";
@@ -28,11 +28,10 @@ export function start(): void {
   startRecent();
   startZone();
   startClock();
-  const answers = [
-    ...[exploreSeries, heatmap, flamegraph, baselineHistory, compareSeries, diff, diffTop, ranking],
-    ...[timeline, hitCpus, beforeHits, nodes, info, labels, types],
-  ];
+  const answers = [exploreSeries, heatmap, flamegraph, baselineHistory, compareSeries, diff, diffTop, ranking];
   for (const answer of answers) answer.start();
+  startTimeline();
+  for (const answer of [nodes, info, labels, types]) answer.start();
   startAdvance();
   startJudged();
   startLive();

@@ -23,7 +23,7 @@ use crate::http::{Client, integer};
 use crate::service::{POLL, Service, make_dir};
 use crate::signals::Stop;
 use crate::stack::{self, Options};
-use crate::test::Tally;
+use crate::tally::Tally;
 use crate::{packages, repo, run};
 use debian::clean_debian;
 pub(crate) use debian::make_debian_meanwhile;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::link::{Link, Times};
 use super::programs::{Programs, wait_covered};
-use super::{Link, Times};
 use crate::http::{Client, integer, path};
 use crate::signals::Stop;
 use crate::{repo, run, stack};

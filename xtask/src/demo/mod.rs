@@ -5,6 +5,7 @@
 
 mod jobs;
 mod kubelet;
+mod link;
 mod programs;
 mod shop;
 mod stalls;
@@ -18,6 +19,7 @@ use crate::http::{Client, integer};
 use crate::signals::Stop;
 use crate::stack::{self, Options, Stack};
 use crate::{artifacts, up};
+use link::{Link, Times};
 
 /// What is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -31,19 +33,6 @@ enum Scene {
     /// Packets that wait for a slow reader's CPU, which is looked at 999 times a second: what ran before, and what
     /// waited
     Stalls,
-}
-
-/// A page to open.
-pub(crate) struct Link {
-    about: &'static str,
-    path: String,
-}
-
-/// Seconds of the windows.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    before: u64,
-    after: u64,
 }
 
 #[derive(Debug, clap::Args)]

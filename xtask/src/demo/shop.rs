@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::link::{Link, Times};
 use super::programs::{Programs, wait_covered};
-use super::{Link, Times};
 use crate::http::{Client, path};
 use crate::signals::Stop;
 use crate::{packages, repo, run, stack};

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::link::{Link, Times};
 use super::programs::{Programs, wait_covered};
-use super::{Link, Times};
 use crate::http::{Client, integer, path};
 use crate::proc::last_cpu;
 use crate::service::POLL;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::Scene;
 use super::outage::load_program;
+use super::scene::Scene;
 use crate::artifacts::Profile;
 use crate::http::{Answer, connect, path};
 use crate::proc::size_bytes;

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::Scene;
 use super::outage::until;
 use super::proxy::Path;
+use super::scene::Scene;
 use crate::http::{Answer, Client, integer, path};
 use crate::stack::{Alone, alive, start_agent};
 

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 
-use super::Scene;
 use super::outage::{Load, check_load, until};
+use super::scene::Scene;
 use crate::stack::{self, Alone};
 use crate::{packages, repo, run};
 

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
 
-use super::Scene;
 use super::bad_input::refused;
 use super::outage::{Load, check_load, load_program, until};
+use super::scene::Scene;
 use crate::artifacts::Profile;
 use crate::http::{Answer, Client, integer, path};
 use crate::stack::Alone;

@@ -14,8 +14,8 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use super::Scene;
 use super::outage::Load;
+use super::scene::Scene;
 use crate::http::{Answer, Client, integer, path};
 use crate::proc::size_bytes;
 use crate::stack::{self, Alone};

@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::Scene;
 use super::outage::{Load, check_stored, until};
+use super::scene::Scene;
 use crate::http::integer;
 use crate::stack::Alone;
 use crate::{repo, run};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Scene;
+use super::scene::Scene;
 use crate::demo::{self, Frame, Windows};
 use crate::http::{Client, path};
 use crate::stack::Stack;

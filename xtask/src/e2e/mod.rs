@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 
 use crate::artifacts::Binaries;
 use crate::signals::Stop;
-use crate::stack::{Options, Stack};
-use crate::test::Tally;
+use crate::stack::Stack;
+use crate::tally::Tally;
 
 mod bad_input;
 mod bursts;
@@ -20,39 +20,10 @@ mod formats;
 mod names;
 mod outage;
 mod proxy;
+mod scene;
 
 pub(crate) use outage::{check_agent, load_program};
-
-/// What a test gets.
-pub(crate) struct Scene<'a> {
-    pub(crate) binaries: &'a Binaries,
-    pub(crate) stop: &'a Stop,
-    /// How often a fault is repeated; none: a few times, as CI does.
-    pub(crate) faults: Option<Faults>,
-}
-
-/// As many rounds as a test has in its long form, or as many as are asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Faults {
-    pub(crate) rounds: Option<u32>,
-}
-
-impl Scene<'_> {
-    /// How often: in CI, and in the long form unless a number is given.
-    fn rounds(&self, short: u32, long: u32) -> u32 {
-        self.faults.map_or(short, |faults| faults.rounds.unwrap_or(long))
-    }
-
-    /// Options with a state folder of its own and a free port.
-    pub(crate) fn options(&self, state_dir: &std::path::Path, frequency_hz: u32) -> Options {
-        Options {
-            binaries: self.binaries.clone(),
-            state_dir: state_dir.to_owned(),
-            listen: "127.0.0.1:0".to_owned(),
-            frequency_hz,
-        }
-    }
-}
+pub(crate) use scene::{Faults, Scene};
 
 type Case = fn(&Scene<'_>) -> Result<()>;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::Scene;
+use super::scene::Scene;
 use crate::http::path;
 use crate::service::POLL;
 use crate::stack::Stack;

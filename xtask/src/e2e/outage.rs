@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::Scene;
 use super::proxy::Path;
+use super::scene::Scene;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer, samples_lost};
 use crate::stack::{self, Alone, now_ms, start_agent};

@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::signals::Stop;
-use crate::test::Tally;
+use crate::tally::Tally;
 use crate::{packages, repo, run};
 
 #[derive(Debug, clap::Args)]

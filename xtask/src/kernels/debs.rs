@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::lines_of;
 use crate::{repo, run};
 
 /// A kernel that can be booted.
@@ -18,7 +17,7 @@ pub(super) struct Kernel {
 
 /// The newest package that `pattern` matches; none where apt knows none. `name` is the release line's.
 pub(super) fn newest(name: &str, pattern: &str) -> Result<Option<Kernel>> {
-    let found = lines_of(Command::new("apt-cache").args(["search", "--names-only", pattern]))?;
+    let found = run::lines_of(Command::new("apt-cache").args(["search", "--names-only", pattern]))?;
     let packages = found.iter().filter_map(|line| line.split(' ').next());
     let Some(package) = packages.max_by_key(|package| numbers(package)) else {
         return Ok(None);

@@ -9,8 +9,13 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::archive::Archive;
-use super::{Tests, lines_of};
 use crate::{repo, run};
+
+/// The agent's `root` tests and the agent that they start.
+pub(super) struct Tests {
+    pub(super) program: PathBuf,
+    pub(super) agent: PathBuf,
+}
 
 /// Programs of this machine that the tests start.
 const PROGRAMS: [&str; 10] = [
@@ -157,7 +162,7 @@ fn compiler_says(question: &str) -> Result<PathBuf> {
 
 /// What the program is linked with.
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
-    let said = lines_of(Command::new("ldd").arg(program))?;
+    let said = run::lines_of(Command::new("ldd").arg(program))?;
     Ok(paths(said.iter().flat_map(|line| line.split_whitespace())))
 }
 

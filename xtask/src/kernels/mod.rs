@@ -11,17 +11,17 @@ mod debs;
 mod guest;
 
 use std::env;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::signals::Stop;
-use crate::test::{self, Tally};
-use crate::{packages, repo, run};
+use crate::tally::{self, Tally};
+use crate::{packages, repo, run, test_programs};
 use debs::Kernel;
+use guest::Tests;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -115,14 +115,8 @@ fn all(args: &Args) -> Result<Tally> {
     Ok(report(&outcomes))
 }
 
-/// The agent's `root` tests and the programs that they start.
-struct Tests {
-    program: PathBuf,
-    agent: PathBuf,
-}
-
 fn tests() -> Result<Tests> {
-    let program = test::root_program()?;
+    let program = test_programs::root_program()?;
     let agent = crate::artifacts::folder(crate::artifacts::Profile::Debug)?.join("stakeout-agent");
     ensure!(agent.is_file(), "cargo built no {}", agent.display());
     Ok(Tests { program, agent })
@@ -142,7 +136,7 @@ fn guest_outcome(
     let mut tally = said
         .text
         .lines()
-        .filter_map(test::read_cargo)
+        .filter_map(tally::read_cargo)
         .next_back()
         .unwrap_or_default();
     let figures = said.text.lines().find_map(|line| line.trim().strip_prefix("figures: "));
@@ -185,7 +179,7 @@ fn running(tests: &Tests, filter: Option<&str>) -> Result<Outcome> {
         .args(filter);
     let (mut tally, mut figures) = (Tally::default(), None);
     let ok = run::tee(&mut test, |line| {
-        if let Some(more) = test::read_cargo(line) {
+        if let Some(more) = tally::read_cargo(line) {
             tally.add(more);
         }
         if let Some(found) = line.trim().strip_prefix("figures: ") {
@@ -228,9 +222,4 @@ fn report(outcomes: &[Outcome]) -> Tally {
     outcomes
         .iter()
         .fold(Tally::default(), |sum, outcome| sum.and(outcome.tally.clone()))
-}
-
-/// A command's standard output as lines.
-fn lines_of(command: &mut Command) -> Result<Vec<String>> {
-    Ok(run::output(command)?.lines().map(str::to_owned).collect())
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::{packages, run, test};
+use crate::{packages, run, test_programs};
 
 /// The tests that print the tables: of programs of all kinds, and of languages with a runtime.
 const TESTS: [&str; 2] = [
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .as_ref()
         .map(|folder| format!("STAKEOUT_RUNTIMES={folder}"));
     let variables: Vec<&str> = [Some(&*row), runtimes.as_deref()].into_iter().flatten().collect();
-    let mut tests = test::root_tests(&variables)?;
+    let mut tests = test_programs::root_tests(&variables)?;
     // One by itself: each has its own agent.
     let only = if args.runtimes.is_some() {
         &TESTS[1..]

@@ -2,28 +2,27 @@
 //!
 //! In: the working tree. Out: what each step found, and the sum as the last line. `parts` says which files a step
 //! looks at, `changed` which of them differ from a base, `once` what would be compiled twice, `programs` runs
-//! some of what cargo built, `tally` reads the output of test runners.
+//! some of what cargo built, `runner` runs a command and counts.
 
 mod changed;
 mod once;
 mod parts;
 mod programs;
-mod tally;
+mod runner;
 
-use std::env;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::artifacts::{self, Profile};
+use crate::tally::{CARGO, PLAYWRIGHT, Tally, VITEST};
+use crate::test_programs::root_tests;
 use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy, tools};
 use changed::Changed;
 use parts::Piece;
-use programs::{built, filters, test_programs, unit_targets};
-use tally::{CARGO, PLAYWRIGHT, Reader, VITEST};
-pub(crate) use tally::{Tally, read_cargo};
+use programs::{built, filters, unit_targets};
+use runner::{command, runner};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -214,25 +213,6 @@ fn seconds(took: Duration) -> String {
     format!("{:.1}", took.as_secs_f64())
 }
 
-/// One command that is one test.
-fn command(command: &mut Command) -> Result<Tally> {
-    Ok(Tally::one(run::tee(command, |_| ())?))
-}
-
-/// A test runner: its own summary lines are added up. A run that fails without a failed test (it didn't compile, it
-/// crashed) is one failure.
-fn runner(command: &mut Command, reader: Reader) -> Result<Tally> {
-    let (mut tally, mut telling) = (Tally::default(), false);
-    let ok = run::tee(command.env("NO_COLOR", "1"), |line| {
-        reader.read(line, &mut tally, &mut telling);
-    })?;
-    if !ok && tally.failed == 0 {
-        tally.failed = 1;
-    }
-    ensure!(tally.passed + tally.failed > 0, "no test ran");
-    Ok(tally)
-}
-
 fn format(_: &Scope<'_>) -> Result<Tally> {
     component("rustfmt", "cargo-fmt")?;
     command(repo::cargo().args(["fmt", "--all", "--", "--check"]))
@@ -260,31 +240,7 @@ fn component(name: &str, program: &str) -> Result<()> {
 }
 
 fn rules(_: &Scope<'_>) -> Result<Tally> {
-    let (findings, warnings) = tidy::check()?;
-    let mut tally = Tally::default();
-    for finding in &findings {
-        let kept = finding.broken.is_empty();
-        if kept {
-            println!("tidy: {} ... ok", finding.rule);
-            tally.passed += 1;
-        } else {
-            tally.fail(&format!(
-                "tidy: {} ... FAILED\n    {}",
-                finding.rule,
-                finding.broken.join("\n    ")
-            ));
-        }
-    }
-    for warning in &warnings {
-        println!("warning: {warning}");
-    }
-    println!(
-        "tidy result: {} passed; {} failed; {} warnings",
-        tally.passed,
-        tally.failed,
-        warnings.len()
-    );
-    Ok(tally)
+    tidy::step()
 }
 
 fn licences(_: &Scope<'_>) -> Result<Tally> {
@@ -379,29 +335,6 @@ fn root(scope: &Scope<'_>) -> Result<Tally> {
     }
     let filters = filters(&scope.pieces, "agent", "root").unwrap_or_default();
     runner(root_tests(&[])?.args(filters), CARGO)
-}
-
-/// The agent's root tests as a command that runs them as root, with these variables (`NAME=value`) in their
-/// environment.
-pub(crate) fn root_tests(environment: &[&str]) -> Result<Command> {
-    let program = root_program()?;
-    let mut test = packages::as_root("the agent's tests load BPF programs into this kernel")?;
-    test.current_dir(repo::root().join("agent"));
-    test.args(["env", "CI=true"]).args(environment);
-    if let Some(path) = env::var_os("PATH") {
-        let mut pair = std::ffi::OsString::from("PATH=");
-        pair.push(path);
-        test.arg(pair);
-    }
-    test.arg(program);
-    Ok(test)
-}
-
-/// Builds the agent's tests on the real kernel, and says where they are.
-pub(crate) fn root_program() -> Result<PathBuf> {
-    let built = test_programs(&["--test", "root"])?.into_iter();
-    let mut root = built.filter(|program| program.name == "root");
-    Ok(root.next().context("cargo built no `root` test")?.executable)
 }
 
 fn on_kernels(_: &Scope<'_>) -> Result<Tally> {

@@ -49,6 +49,8 @@ const PARTS: &[Part] = &[
     part("server/docs/", &[], &[SERVER]),
     // A test of the page holds its limits against the page's words.
     part("agent/docs/reference.md", &[], &[&[Step("page-unit")]]),
+    // And its table of rooms against their order.
+    part("web/README.md", &[], &[&[Step("page-unit")]]),
     // Another one holds the report against its records.
     part("xtask/bench/", &[], &[XTASK]),
     part("", &[".md"], &[]),

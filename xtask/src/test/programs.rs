@@ -1,14 +1,14 @@
-//! The programs that cargo builds from tests, of the whole workspace, and some of them run without it.
+//! Some of the programs that cargo builds from tests, run without it.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Result, ensure};
 
 use super::parts::Piece;
-use super::runner;
-use super::tally::{CARGO, Tally};
-use crate::{packages, repo, run};
+use super::runner::runner;
+use crate::tally::{CARGO, Tally};
+use crate::test_programs::test_programs;
+use crate::{packages, repo};
 
 /// Test programs that cargo has built, run directly: a choice of packages would be another choice of their
 /// dependencies' features, and cargo would compile most of those once more. `chosen`: the arguments for each program
@@ -32,50 +32,6 @@ pub(super) fn built(cargo_arguments: &[&str], chosen: impl Fn(&str, &str) -> Opt
     }
     ensure!(sum.passed + sum.failed > 0, "no test ran");
     Ok(sum)
-}
-
-/// A test program as cargo has built it.
-pub(super) struct Program {
-    /// Of its package, from the repository's root.
-    folder: String,
-    /// Of the library, the program or the file of integration tests.
-    pub(super) name: String,
-    is_integration: bool,
-    pub(super) executable: PathBuf,
-}
-
-/// Builds the test programs of the whole workspace that these arguments choose.
-pub(super) fn test_programs(cargo_arguments: &[&str]) -> Result<Vec<Program>> {
-    let mut build = repo::cargo();
-    build
-        .args(["test", "--locked", "--workspace", "--no-run"])
-        .args(cargo_arguments);
-    // Progress and errors are for the terminal.
-    build
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit());
-    eprintln!("$ {}", run::line(&build));
-    Ok(read_programs(
-        &run::output(&mut build)?,
-        &repo::root().to_string_lossy(),
-    ))
-}
-
-/// From cargo's messages, each a line of JSON.
-fn read_programs(messages: &str, root: &str) -> Vec<Program> {
-    let read = |line: &str| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let manifest = message["manifest_path"].as_str()?.strip_prefix(root)?;
-        let is_test = message["profile"]["test"] == true;
-        let kind = message["target"]["kind"][0].as_str()?;
-        is_test.then_some(Program {
-            folder: manifest.strip_suffix("/Cargo.toml")?.trim_start_matches('/').to_owned(),
-            name: message["target"]["name"].as_str()?.to_owned(),
-            is_integration: kind == "test",
-            executable: PathBuf::from(message["executable"].as_str()?),
-        })
-    };
-    messages.lines().filter_map(read).collect()
 }
 
 /// What cargo has to build for the unit tests of the package in a folder. Cargo cannot be asked for one package's
@@ -108,40 +64,6 @@ pub(super) fn filters(pieces: &[Piece], folder: &str, name: &str) -> Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn test_programs_are_read_from_cargos_messages() {
-        let message = |folder: &str, kind: &str, name: &str, is_test: bool| {
-            serde_json::json!({
-                "manifest_path": format!("/clone/{folder}/Cargo.toml"),
-                "target": { "kind": [kind], "name": name },
-                "profile": { "test": is_test },
-                "executable": format!("/target/{name}"),
-            })
-            .to_string()
-        };
-        let messages = [
-            message("agent", "lib", "stakeout_agent", true),
-            message("xtask/load", "bin", "stakeout-load", true),
-            // The program that integration tests start is none of them.
-            message("server", "bin", "stakeout-server", false),
-            message("server", "test", "it", true),
-            "{\"reason\":\"build-finished\",\"success\":true}".to_owned(),
-        ];
-        let programs = read_programs(&messages.join("\n"), "/clone");
-        let told: Vec<_> = programs
-            .iter()
-            .map(|program| (&*program.folder, &*program.name, program.is_integration))
-            .collect();
-        assert_eq!(
-            told,
-            [
-                ("agent", "stakeout_agent", false),
-                ("xtask/load", "stakeout-load", false),
-                ("server", "it", true)
-            ]
-        );
-    }
 
     #[test]
     fn a_test_program_gets_filters_only_where_all_that_was_asked_for_is_a_module() {

@@ -1,14 +1,17 @@
-//! Which modules of a crate import each other in a circle, by their source.
+//! Which modules of a crate import each other, by their source.
 //!
-//! In: the text of every Rust file below a crate's `src`. Out: the circles, each as the names of its modules. A path
-//! is followed through re-exports to the module that defines what it names, so that a face is part of a circle only
-//! for what it defines itself. Tests and what is compiled for fuzzing do not count.
+//! In: the text of every Rust file below a crate's `src`. Out: what each module imports, and the circles of that. A
+//! path is followed through re-exports to the module that defines what it names, so that a face is part of a circle
+//! only for what it defines itself. Tests and what is compiled for fuzzing do not count, nor do words in a macro.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 
-/// By module path, such as `store::log::recover`; the crate's own root is empty.
+/// Modules by name, such as `store::log::recover`, and the modules that each imports from.
+pub(super) type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// By module path; the crate's own root is empty.
 type Modules = BTreeMap<Vec<String>, Module>;
 
 #[derive(Default)]
@@ -19,9 +22,9 @@ struct Module {
     passes_on: BTreeMap<String, Vec<String>>,
 }
 
-/// The modules that a circle of imports joins, of the files of one crate by their path below `src`. A file that does
-/// not parse has none.
-pub(crate) fn circles<'f>(files: impl Iterator<Item = (&'f str, &'f str)>) -> Vec<Vec<String>> {
+/// What the modules of one crate import from each other, by its files with their paths below `src`. A file that does
+/// not parse has no imports. The crate's root joins everything and is joined by nobody: it is none of them.
+pub(super) fn imports<'f>(files: impl Iterator<Item = (&'f str, &'f str)>) -> Imports {
     let mut modules = Modules::new();
     for (path, text) in files {
         let Ok(parsed) = syn::parse_file(text) else { continue };
@@ -29,37 +32,37 @@ pub(crate) fn circles<'f>(files: impl Iterator<Item = (&'f str, &'f str)>) -> Ve
         parsed.items.iter().for_each(|item| reader.visit_item(item));
         modules.insert(module_of(path), reader.0);
     }
-    let targets: BTreeMap<&Vec<String>, BTreeSet<&Vec<String>>> = modules
-        .iter()
-        .map(|(name, module)| {
-            let found = module.paths.iter().filter_map(|path| target(&modules, name, path));
-            (
-                name,
-                found.filter(|found| *found != name && !found.is_empty()).collect(),
-            )
-        })
-        .collect();
-    // The crate's root joins everything and is joined by nobody.
-    let names: Vec<&Vec<String>> = modules.keys().filter(|name| !name.is_empty()).collect();
-    let reached: BTreeMap<&Vec<String>, BTreeSet<&Vec<String>>> = names
-        .iter()
+    let mut imports = Imports::new();
+    for (name, module) in modules.iter().filter(|(name, _)| !name.is_empty()) {
+        let found = module.paths.iter().filter_map(|path| target(&modules, name, path));
+        let found = found.filter(|found| *found != name && !found.is_empty());
+        imports.insert(name.join("::"), found.map(|found| found.join("::")).collect());
+    }
+    imports
+}
+
+/// The modules that a circle of imports joins.
+pub(super) fn circles(imports: &Imports) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> = imports
+        .keys()
         .map(|name| {
-            let (mut seen, mut next) = (BTreeSet::new(), vec![*name]);
+            let (mut seen, mut next) = (BTreeSet::new(), vec![name.as_str()]);
             while let Some(module) = next.pop() {
-                next.extend(targets[module].iter().filter(|target| seen.insert(**target)));
+                let targets = imports[module].iter().map(String::as_str);
+                next.extend(targets.filter(|target| seen.insert(*target)));
             }
-            (*name, seen)
+            (name.as_str(), seen)
         })
         .collect();
     let mut found = BTreeSet::new();
-    for name in &names {
-        let circle: BTreeSet<String> = reached[*name]
+    for name in imports.keys() {
+        let circle: Vec<String> = reached[name.as_str()]
             .iter()
-            .filter(|other| reached[**other].contains(*name))
-            .map(|module| module.join("::"))
+            .filter(|other| reached[**other].contains(name.as_str()))
+            .map(|module| (*module).to_owned())
             .collect();
         if !circle.is_empty() {
-            found.insert(circle.into_iter().collect::<Vec<_>>());
+            found.insert(circle);
         }
     }
     found.into_iter().collect()
@@ -219,11 +222,11 @@ mod tests {
                 "pub fn g() -> u8 { 1 } #[cfg(test)] mod tests { use crate::a::One; }",
             ),
         ];
-        assert!(circles(files.into_iter()).is_empty());
+        assert!(circles(&imports(files.into_iter())).is_empty());
         let closed = files.map(|(path, text)| match path {
             "b.rs" => (path, "use crate::a::One; pub fn g() -> u8 { 1 }"),
             _ => (path, text),
         });
-        assert_eq!(circles(closed.into_iter()), [["a::one", "a::two", "b"]]);
+        assert_eq!(circles(&imports(closed.into_iter())), [["a::one", "a::two", "b"]]);
     }
 }

@@ -4,7 +4,7 @@
 //! which every package inherits and cargo checks, and `engines` in `web/package.json`, which `cargo xtask` checks.
 //! There is no toolchain file: rustup would download exactly what it names, also where there is no network.
 
-use super::File;
+use super::file::File;
 use crate::packages;
 
 /// This file's tests, and the document that names what was measured.

@@ -1,5 +1,8 @@
 //! Deferred stacks: those whose walk the kernel side could not end, for want of unwinding tables.
 //!
+//! In: samples with the state of their walk and a copy of their stack, tables as they come. Out: the same samples with
+//! whole stacks, or with cut ones that are counted, in the interval that they are of.
+//!
 //! A sample with such a stack goes this way:
 //!
 //! 1. The kernel side walks until it meets code without a table. It hands over the state of the walk and a copy of the

@@ -157,7 +157,11 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         thread: sample.thread,
         process: sample.program,
         stack: sample.stack,
-        woken: sample.woken.map(|(process, thread)| Woken { process, thread }),
+        woken: sample.woken.map(|woken| Woken {
+            process: woken.program,
+            tid: woken.tid,
+            thread: woken.thread,
+        }),
     });
     let mut samples: Vec<Sample> = samples.collect();
     roots.complete(&mut samples, &processes, &mut stacks, &ends, &mut frame_table.frames);

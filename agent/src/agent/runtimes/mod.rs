@@ -1,6 +1,9 @@
 //! Languages' runtimes of the programs that are sampled: found when their files are mapped, asked for the names of
 //! frames when a stack is new.
 //!
+//! In: programs with their mapped files, and the two words of each frame that a walk met in a runtime. Out: what the
+//! kernel side walks a program by, and frames with the language's names, or that there are none.
+//!
 //! What runs is asked while it lives, on the sampling thread's behalf but never on it: a process may answer late, or
 //! not at all. What was replaced meanwhile has no name, never another one's.
 

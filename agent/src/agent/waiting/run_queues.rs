@@ -15,11 +15,15 @@ use crate::ship::{RunQueue, RunQueues};
 const MOST_PROGRAMS: usize = 1024;
 
 impl Sampling {
-    /// The waits that ended since the last call, multiplied by what the time is of the time that was observed.
+    /// The waits that ended since the last call, multiplied by what the time is of the time that was observed; and the
+    /// CPUs' ticks, of all of the time.
     pub(in crate::agent) fn run_queues(&mut self, factor: f64, now_ns: u64) -> Result<RunQueues, AgentError> {
         let mut queues = Gathered::default();
         let all = self.sensor.queued()?;
         queues.queues.by_cpu = all.cpus.into_iter().collect();
+        if self.sensor.sees_waits() {
+            queues.queues.ticks = self.ticks_of_cpus.take(self.sensor.ticks()?);
+        }
         for queued in all.programs {
             // One that is nobody's, or of a program that the next one has replaced and the table has forgotten.
             let is_nobodys = queued.key.tgid == 0 || (queued.comm.is_empty() && !self.table.knows(queued.key));

@@ -28,11 +28,15 @@ pub(super) struct Observed {
     since_ns: Option<u64>,
     /// Of the time that the last factor is of.
     last_observed_ns: u64,
+    /// Of the time since it was last told.
+    untold_ns: u64,
 }
 
 impl Observed {
     fn add(&mut self, now_ns: u64) {
-        self.observed_ns += self.since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
+        let more_ns = self.since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
+        self.observed_ns += more_ns;
+        self.untold_ns += more_ns;
         self.since_ns = self.since_ns.map(|_| now_ns);
     }
 
@@ -50,6 +54,11 @@ impl Observed {
     /// Time that was observed of what the last factor is of.
     pub(super) fn last_ns(&self) -> u64 {
         self.last_observed_ns
+    }
+
+    /// How much of an interval of this length was observed, up to the last factor. Each moment is told once.
+    pub(super) fn take_ns(&mut self, interval_ns: u64) -> u64 {
+        std::mem::take(&mut self.untold_ns).min(interval_ns)
     }
 
     /// What the time up to now is of what was observed of it. Where that is next to nothing, the next call's has this
@@ -77,6 +86,7 @@ impl Waiting {
                 observed_ns: 0,
                 since_ns: Some(now_ns),
                 last_observed_ns: 0,
+                untold_ns: 0,
             },
             programs_left_out: 0,
         }
@@ -110,19 +120,23 @@ mod tests {
             observed_ns: 0,
             since_ns: Some(100),
             last_observed_ns: 0,
+            untold_ns: 0,
         };
-        assert_eq!(observed.take_factor(200), 1.0);
+        assert_eq!((observed.take_factor(200), observed.take_ns(100)), (1.0, 100));
         observed.turn(false, 250);
         assert_eq!(observed.up_to_ns(300), 50);
         assert_eq!(observed.take_factor(400), 4.0, "50 of 200");
         assert_eq!((observed.last_ns(), observed.up_to_ns(400)), (50, 0));
+        assert_eq!(observed.take_ns(200), 50);
         assert_eq!(observed.take_factor(500), 1.0, "nothing, of which nothing is told");
+        assert_eq!(observed.take_ns(100), 0);
         observed.turn(true, 550);
         assert_eq!(
             observed.take_factor(600),
             4.0,
             "50, for 200 since the last that was told"
         );
+        assert_eq!(observed.take_ns(100), 50, "of this interval alone");
         assert_eq!(observed.take_factor(700), 1.0);
     }
 }

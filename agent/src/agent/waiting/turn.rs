@@ -46,6 +46,12 @@ impl Sampling {
         Ok(self.waiting.observed.take_factor(monotonic_ns()))
     }
 
+    /// How long of the interval that ends here waits were observed; none where they are not seen.
+    pub(in crate::agent) fn take_observed_ns(&mut self, interval_ns: u64) -> Option<u64> {
+        let sees_waits = self.sensor.sees_waits();
+        sees_waits.then(|| self.waiting.observed.take_ns(interval_ns))
+    }
+
     /// After an interval of so many seconds.
     pub(in crate::agent) fn keep_wait_limits(&mut self, seconds: f64, counters: &Counters) -> Result<(), AgentError> {
         let waits = counters.waits;

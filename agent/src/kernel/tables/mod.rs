@@ -1,7 +1,8 @@
 //! The tables by which user stacks are walked, in memory that the BPF programs read.
 //!
-//! In: compiled files and the executable mappings of programs. Slabs are array maps of their own in a map of maps, made
-//! as they are needed; a program is published by one update of a hash map.
+//! In: compiled files and the executable mappings of programs. Out: the same where a walk finds them, in the kernel or
+//! over a copied stack, and how many bytes they take. Slabs are array maps of their own in a map of maps, made as they
+//! are needed; a program is published by one update of a hash map.
 
 mod runtimes;
 mod shared;

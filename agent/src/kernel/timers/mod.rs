@@ -17,6 +17,7 @@ use libbpf_rs::{Link, ProgramMut};
 
 use super::error::KernelError;
 use super::perf;
+use crate::frames::CpuTicks;
 use crate::random::Random;
 pub use account::Unticked;
 use account::{Account, Counts, IdleTime};
@@ -30,13 +31,6 @@ const PATIENCE_NS: u64 = 300_000_000;
 const LEAST_APART_NS: u64 = 500_000_000;
 /// The kernel accounts for idle time in units about as long.
 const IDLE_AGE_NS: u64 = 20_000_000;
-
-/// What a CPU's timer has counted, cumulative.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CpuTicks {
-    pub(super) ticks: u64,
-    pub(super) idle_ticks: u64,
-}
 
 fn ticks_of(all: &[CpuTicks], cpu: u32) -> CpuTicks {
     all.get(cpu as usize).copied().unwrap_or_default()
@@ -171,17 +165,15 @@ impl Timers {
         dead
     }
 
-    /// Ticks that were due on the CPUs sampled now since the last call, and did not come.
-    pub(super) fn settle(&mut self, ticks: &[CpuTicks], now_ns: u64) -> Unticked {
+    /// Ticks that were due on the CPUs sampled now since the last call, and did not come: of each CPU.
+    pub(super) fn settle(&mut self, ticks: &[CpuTicks], now_ns: u64) -> BTreeMap<u32, Unticked> {
         self.read_idle(now_ns);
-        let (idle, mut sum) = (&self.idle.1, Unticked::default());
-        for (cpu, timer) in &mut self.running {
+        let idle = &self.idle.1;
+        let of_cpu = |(cpu, timer): (&u32, &mut Timer)| {
             let counts = counts_of(&timer.schedule, ticks_of(ticks, *cpu), idle.get(cpu).copied(), now_ns);
-            let Unticked { idle, missed } = timer.account.settle(counts);
-            sum.idle += idle;
-            sum.missed += missed;
-        }
-        sum
+            (*cpu, timer.account.settle(counts))
+        };
+        self.running.iter_mut().map(of_cpu).collect()
     }
 
     /// Where that was not done right before: on a large machine it takes a while.

@@ -2,7 +2,7 @@
 
 mod names;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -231,6 +231,14 @@ fn all_was_observed(recorded: &Recorded) -> bool {
     limits.is_some_and(|limits| !limits.contains_key("wait_turns_lengthened"))
 }
 
+/// Share of the time in which waits were observed, as batches tell it.
+fn observed_share(recorded: &Recorded) -> f64 {
+    let batches = || recorded.batches.iter();
+    let observed = batches().filter_map(|batch| batch.report.waits_observed_ns);
+    let lengths = batches().map(|batch| batch.until_unix_ns - batch.from_unix_ns);
+    observed.sum::<u64>() as f64 / lengths.sum::<u64>() as f64
+}
+
 /// Each wait is told as its CPU's, too. At an interval's end a few are told of the CPU alone, and of the program with
 /// the next.
 fn check_queues(recorded: &Recorded) {
@@ -246,6 +254,17 @@ fn check_queues(recorded: &Recorded) {
         of_cpus.add(&cpus);
         of_programs.add(&programs);
     }
+    // Each tick is of one CPU. Those of one are read a moment after the sum.
+    let cpus = recorded
+        .batches
+        .iter()
+        .flat_map(|batch| batch.run_queues.ticks.values());
+    let told: u64 = cpus.map(|cpu| cpu.ticks).sum();
+    let all: u64 = recorded.batches.iter().map(|batch| batch.report.ticks).sum();
+    assert!(
+        told.abs_diff(all) <= 10 + all / 100,
+        "{told} ticks of CPUs, {all} of all"
+    );
     // Where a part of the time is observed, each count is rounded by itself.
     if all_was_observed(recorded) {
         assert_eq!(
@@ -280,6 +299,9 @@ fn waits_are_told_by_their_time_class_and_state() {
     let is_whole = all_was_observed(&recorded);
     let share = if is_whole { WHOLE } else { 2.0 * WHOLE };
     let mut wrong = Vec::new();
+    if is_whole && !(0.99..=1.0).contains(&observed_share(&recorded)) {
+        wrong.push(format!("observed for {:.3} of the time", observed_share(&recorded)));
+    }
     let mut sums = [0.0; 2];
     for (name, class, function) in rows {
         let (told, truth) = (told(&seen, name, function), truths[name]);
@@ -342,6 +364,14 @@ fn waits_are_told_by_their_time_class_and_state() {
             .filter(|seen| &*seen.sample.thread == waker);
         let by_waker: f64 = of_waker.filter(|seen| seen.has(function)).map(Seen::seconds).sum();
         let asleep = told(&seen, woken, "").asleep;
+        // By which the end of a wait and who made it are found to be one.
+        let of_thread = seen.iter().filter(|seen| &*seen.sample.thread == woken);
+        let tids: BTreeSet<u32> = of_thread.map(|seen| seen.sample.tid).collect();
+        let ended = recorded.wakers_of(tgid, woken);
+        let ended: BTreeSet<u32> = ended.filter_map(|seen| Some(seen.sample.woken.as_ref()?.tid)).collect();
+        if ended != tids || tids.len() != 1 {
+            wrong.push(format!("{woken}: thread {tids:?} was woken as {ended:?}"));
+        }
         println!("{woken}: {all:.3} of {asleep:.3} s ended, {by_waker:.3} by {waker} in {function}");
         // Waits that had not ended have no waker. Where not all of the time was observed, the end of a long wait may
         // not have been, and stands for those that were.
@@ -472,6 +502,10 @@ fn where_switches_are_too_many_a_part_of_the_time_is_observed() {
         last.limits.contains_key("wait_turns_lengthened"),
         "all of the time was observed"
     );
+    // At most one turn of two, but for the time in which that was found out.
+    let share = observed_share(&recorded);
+    println!("observed for {share:.3} of the time");
+    assert!(share > 0.02 && share < 0.8, "observed for {share:.3} of the time");
     for (name, truth) in truths {
         let told = told(
             &seen,

@@ -1,9 +1,11 @@
 //! Who may come in: names and pages ([`hosts`]), connections ([`crowd`]), tokens and sessions.
 //!
+//! In: connections and the headers of requests. Out: requests that may go on, with who asks; the others are refused
+//! before anything is done for them.
+//!
 //! Three kinds of tokens, kept apart: a sender's cannot read, a viewer's cannot write, and one for bursts has agents
-//! sample more, and nothing else. A browser trades the viewer's
-//! token for a cookie of its own. Who has shown no token may send a few kilobytes, and few of them:
-//! `server/docs/threats.md` has all limits.
+//! sample more, and nothing else. A browser trades the viewer's token for a cookie of its own. Who has shown no token
+//! may send a few kilobytes, and few of them: `server/docs/threats.md` has all limits.
 
 pub(super) mod crowd;
 mod guesses;

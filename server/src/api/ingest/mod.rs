@@ -1,4 +1,7 @@
 //! Profiles over HTTP and gRPC: OTLP's in protobuf and JSON, and pprof.
+//!
+//! In: requests with a sender's token. Out: rows for the store, and an answer once they are committed, or why not and
+//! when to come again. Bodies are decoded by `ingest`.
 
 mod grpc;
 mod pyroscope;

@@ -226,6 +226,23 @@ pub(in crate::api) const VALUE: Table = &[
         },
         "Only samples of this value or less count.",
     ),
+    parameter(
+        "min_wait",
+        Takes::Count {
+            usual: 1,
+            most: MAX_VALUE,
+        },
+        "Of types that tell of waits only waits of this length or more count, in nanoseconds: the wait's own length, \
+         whatever its sample stands for. Where a sender does not say it, the value is taken for it.",
+    ),
+    parameter(
+        "max_wait",
+        Takes::Count {
+            usual: MAX_VALUE,
+            most: MAX_VALUE,
+        },
+        "Only waits of this length or less count.",
+    ),
 ];
 
 /// Time that is left out, of side B and of side A.

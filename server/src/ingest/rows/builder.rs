@@ -6,7 +6,7 @@ use crate::ingest::rows::frames::{Dictionary, Frame, Stack};
 use crate::ingest::rows::types::{SenderKind, TypeRow};
 use crate::ingest::wire::allocation::Room;
 use crate::label::SERIES_LABELS;
-use crate::store::{Amount, Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, Table, day, hour};
+use crate::store::{Amount, Common, FreshSample, FreshSamples, HOUR_NS, MAX_TYPES, NO_CPU, Rows, Table, day, hour};
 use arrow::array::{
     ArrayRef, BooleanArray, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder,
     RecordBatch, StringArray, StringBuilder,
@@ -16,9 +16,6 @@ use arrow::error::ArrowError;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Nanoseconds of an hour and of a day.
-const HOUR_NS: i64 = 3_600_000_000_000;
 
 const DAY_NS: i64 = 24 * HOUR_NS;
 

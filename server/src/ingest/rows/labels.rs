@@ -7,6 +7,7 @@ use crate::ingest::rows::builder::Labels;
 use crate::ingest::rows::text::push_text;
 use crate::ingest::wire::attribute::Value;
 use crate::label::SERIES_LABELS;
+use crate::store::HOUR_NS;
 use foldhash::fast::RandomState;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -49,8 +50,6 @@ const OTHER: &str = "[other]";
 
 /// As which it is counted that a sender has more types than it may.
 const PROFILE_TYPES: &str = "profile_types";
-
-const HOUR_NS: i64 = 3_600_000_000_000;
 
 /// Attributes that are kept first where there are too many.
 const FIRST: [&str; 3] = ["service.version", "deployment.environment.name", "k8s."];

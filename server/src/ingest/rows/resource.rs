@@ -207,6 +207,7 @@ pub(crate) fn resource_context<'a>(
             A::MissedTicks(value) => context.account.missed_ticks = Some(value),
             A::CpusOffline(value) => context.account.cpus_offline = cpu_list(value).to_owned(),
             A::RunQueues(value) => add_run_queues(&mut context.account, value),
+            A::WaitsObserved(value) => context.account.waits_observed_ns = Some(value),
             A::SamplesTaken(value) => context.account.samples_taken = Some(value),
             A::Lost(cause, count) => add_count(&mut context.account.lost, cause, count),
             A::Limit(limit, count) => add_count(&mut context.account.limits, limit, count),

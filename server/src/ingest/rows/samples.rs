@@ -17,7 +17,7 @@ use crate::ingest::wire::attribute::Value;
 use crate::ingest::wire::message::{Layout, Profile, Request, Sample};
 use crate::label::attribute;
 use crate::profile_type::NANOSECONDS;
-use crate::store::{Amount, NO_WAIT};
+use crate::store::{Amount, NO_THREAD, NO_WAIT};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
@@ -57,6 +57,7 @@ struct Whence {
     origin: u32,
     cpu: Option<i32>,
     wait_ns: i64,
+    woken_tid: i64,
     /// The stack is cut.
     truncated: bool,
 }
@@ -105,12 +106,13 @@ impl<'a> Samples<'a> {
         self.dictionary
             .room()
             .take(size_of::<i32>() * sample.attributes.most())?;
-        let (mut cpu, mut wait_ns) = (resource.labels.cpu, NO_WAIT);
+        let (mut cpu, mut wait_ns, mut woken_tid) = (resource.labels.cpu, NO_WAIT, NO_THREAD);
         let mut of_thread = Vec::with_capacity(sample.attributes.most());
         for index in sample.attributes.iter() {
             match self.dictionary.attribute(index, ATTRIBUTE)? {
                 Attribute::Cpu(of_sample) => cpu = Some(of_sample),
-                Attribute::WaitLength(ns) => wait_ns = if (0..=MOST_VALUE).contains(&ns) { ns } else { NO_WAIT },
+                Attribute::WaitLength(ns) => wait_ns = counted(ns).unwrap_or(NO_WAIT),
+                Attribute::WokenTid(tid) => woken_tid = counted(tid).unwrap_or(NO_THREAD),
                 _ => of_thread.push(index),
             }
         }
@@ -119,6 +121,7 @@ impl<'a> Samples<'a> {
             origin,
             cpu: cpu.and_then(|cpu| i32::try_from(cpu).ok()),
             wait_ns,
+            woken_tid,
             truncated: self.origins[origin as usize].truncated,
         };
         if let Some(packed) = packed {
@@ -253,6 +256,7 @@ impl<'a> Samples<'a> {
             origin,
             cpu,
             wait_ns,
+            woken_tid,
             truncated,
         } = self.whence(sample, resource)?;
         let stack = self.dictionary.stack(sample.stack, truncated)?;
@@ -261,7 +265,11 @@ impl<'a> Samples<'a> {
             kind: unit.kind,
             origin,
             cpu,
-            amount: Amount { value: 0, wait_ns },
+            amount: Amount {
+                value: 0,
+                wait_ns,
+                woken_tid,
+            },
         };
         self.without_time |= profile.time_unix_nano == 0 && sample.times.as_slice().is_empty();
         let (rejected, room) = (&mut self.rejected, self.dictionary.room());
@@ -273,7 +281,7 @@ impl<'a> Samples<'a> {
             &mut self.spreading,
             |occurrence| match occurrence {
                 Ok((ts_ns, value)) => {
-                    let amount = Amount { value, wait_ns };
+                    let amount = Amount { value, ..row.amount };
                     rows.add(&SampleRow { ts_ns, amount, ..row }, &stack, room)
                 }
                 Err(bad) => {
@@ -283,6 +291,11 @@ impl<'a> Samples<'a> {
             },
         )
     }
+}
+
+/// A number that a column may hold.
+fn counted(number: i64) -> Option<i64> {
+    (0..=MOST_VALUE).contains(&number).then_some(number)
 }
 
 /// Who names an attribute, for messages.

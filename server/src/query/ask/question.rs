@@ -23,9 +23,11 @@ pub struct Question {
     pub runtime_frames: RuntimeFrames,
     /// Which values samples have that count.
     pub values: ValueRange,
+    /// How long waits were that count, in nanoseconds; of types that are none it means nothing.
+    pub lengths: ValueRange,
 }
 
-/// Values of samples, in the type's own unit, both ends included.
+/// Values of samples, in the type's own unit, or lengths of waits; both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueRange {
     /// The least one.

@@ -95,6 +95,15 @@ impl Selector {
         &self.matchers
     }
 
+    /// Those of its conditions that are on this label.
+    #[must_use]
+    pub(crate) fn on(&self, label: Label) -> Selector {
+        let matchers = self.matchers.iter().filter(|matcher| matcher.label == label);
+        Selector {
+            matchers: matchers.cloned().collect(),
+        }
+    }
+
     /// The conditions on labels of one table.
     pub fn of(&self, home: LabelTable) -> impl Iterator<Item = &Matcher> {
         self.matchers.iter().filter(move |matcher| matcher.label.home() == home)

@@ -34,6 +34,8 @@ pub(crate) struct Interval {
     pub cpus: i64,
     /// `None` when the agent did not count.
     pub ticks: Option<TickTime>,
+    /// How long of it waits were observed; `None` where the agent does not say.
+    pub waits_ns: Option<i64>,
     /// What its first and its last batch tell: cumulative over the instance, the batch included.
     pub lost: (Lost, Lost),
 }
@@ -111,13 +113,16 @@ fn join(first: &mut Interval, second: &Interval, steps: Steps, except: Option<Wi
     }
     let abuts = first.numbers.1.checked_add(1) == Some(second.numbers.0)
         && (second.from_ns.saturating_sub(first.until_ns)).saturating_abs() < LEAST_GAP_NS;
-    let alike =
-        first.node == second.node && first.cpus == second.cpus && first.ticks.is_some() == second.ticks.is_some();
+    let alike = first.node == second.node
+        && first.cpus == second.cpus
+        && first.ticks.is_some() == second.ticks.is_some()
+        && first.waits_ns.is_some() == second.waits_ns.is_some();
     let place = |interval: &Interval| place(interval, steps, except);
     if !abuts || !alike || place(first).is_none() || place(first) != place(second) {
         return false;
     }
     first.ticks = first.ticks.zip(second.ticks).map(|(a, b)| a.plus(b));
+    first.waits_ns = first.waits_ns.zip(second.waits_ns).map(|(a, b)| a.saturating_add(b));
     first.numbers.1 = second.numbers.1;
     first.until_ns = second.until_ns;
     first.lost.1 = second.lost.1.clone();
@@ -175,6 +180,7 @@ mod tests {
                         idle_ns: batch % 11 * 250_000_001,
                         missed_ns: batch % 7 * 250_000_001,
                     }),
+                    waits_ns: (agent != 5).then_some(batch % 13 * 100_000_001),
                     lost: (lost.clone(), lost),
                 });
             }
@@ -230,7 +236,7 @@ mod tests {
                     exposure.by_node_s.clone(),
                     exposure.cpu_s.clone(),
                     exposure.idle_s.clone(),
-                    vec![exposure.missed_s],
+                    vec![exposure.missed_s, exposure.waits_s, exposure.waits_of_s],
                 ]
             };
             for (found, expected) in all(&found).iter().zip(all(&expected)) {

@@ -15,7 +15,7 @@ use crate::query::ask::question::Question;
 use crate::query::ask::selector::Matcher;
 use crate::query::ask::time::Window;
 use crate::query::count::intervals::{Interval, Intervals, LEAST_GAP_NS, Lost};
-use crate::query::count::senders::{Senders, senders};
+use crate::query::count::senders::Senders;
 use crate::query::count::ticks::Ticks;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
@@ -89,6 +89,10 @@ pub struct ObservedTime {
     pub idle_s: Vec<f64>,
     /// CPU seconds of which no tick tells what ran, over all nodes.
     pub missed_s: f64,
+    /// Seconds in which waits were observed, over all nodes whose agents say so.
+    pub waits_s: f64,
+    /// Of how many seconds that is.
+    pub waits_of_s: f64,
     /// Nodes that were covered at all; 0 when nobody accounts for the window.
     pub nodes: usize,
     /// Start and end of each time that no node covered, nanoseconds since the Unix epoch.
@@ -128,7 +132,7 @@ impl ObservedTime {
 
     /// What to think of samples whose senders do not tell everything.
     #[must_use]
-    fn with_senders(mut self, senders: Senders, steps: Steps) -> ObservedTime {
+    pub(crate) fn with_senders(mut self, senders: Senders, steps: Steps) -> ObservedTime {
         self.spread_value = senders.spread;
         if senders.unaccounted {
             self.other_senders = true;
@@ -174,25 +178,20 @@ impl ObservedTime {
         let cpu = self.total_cpu_s();
         (cpu > 0.0).then(|| (self.missed_s / cpu).clamp(0.0, 1.0))
     }
+
+    /// Share of the time in which waits were observed; `None` where no agent says.
+    pub fn waits_share(&self) -> Option<f64> {
+        (self.waits_of_s > 0.0).then(|| (self.waits_s / self.waits_of_s).clamp(0.0, 1.0))
+    }
 }
 
-/// Reads what the selected nodes' agents covered. `marked`: senders may not have told everything.
-pub(crate) async fn observe(
-    snapshot: &Snapshot,
-    question: &Question,
-    steps: Steps,
-    marked: bool,
-) -> Result<ObservedTime, QueryError> {
-    let [exposure] = observe_each(snapshot, [(question, steps, marked)]).await?;
-    Ok(exposure)
-}
-
-/// The same of several questions, whose accounts are read once: both sides of a difference often have the same files.
+/// What accounts say of several questions' windows. They are read once: both sides of a difference often have the same
+/// files.
 pub(crate) async fn observe_each<const N: usize>(
     snapshot: &Snapshot,
-    questions: [(&Question, Steps, bool); N],
+    questions: [(&Question, Steps); N],
 ) -> Result<[ObservedTime; N], QueryError> {
-    let mut watched = questions.map(|(question, steps, _)| Watched::new(snapshot, question, steps));
+    let mut watched = questions.map(|(question, steps)| Watched::new(snapshot, question, steps));
     let days = questions.map(|(question, ..)| Days::of(question.window).widened(86_400_000_000_000));
     let any = |filters: Vec<Expr>| filters.into_iter().reduce(Expr::or).unwrap_or(lit(false));
     let of_windows = any(watched.iter().map(Watched::filter).collect());
@@ -205,13 +204,8 @@ pub(crate) async fn observe_each<const N: usize>(
         read_intervals(snapshot, filter, &mut said, &mut watched).await?;
     }
     let mut exposures = Vec::with_capacity(N);
-    for (watched, (question, steps, marked)) in watched.into_iter().zip(questions) {
-        let exposure = summarize(watched.intervals.finish()?, steps, question.except);
-        exposures.push(if marked {
-            exposure.with_senders(senders(snapshot, question).await?, steps)
-        } else {
-            exposure
-        });
+    for (watched, (question, steps)) in watched.into_iter().zip(questions) {
+        exposures.push(summarize(watched.intervals.finish()?, steps, question.except));
     }
     exposures
         .try_into()
@@ -273,6 +267,7 @@ async fn read_intervals(
         "idle_ticks",
         "lost",
         "missed_ticks",
+        "waits_observed_ns",
     ];
     collect_rows(snapshot, "batches", filter, &columns, |batch| {
         let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
@@ -300,6 +295,7 @@ async fn read_intervals(
                     let ticks = Ticks::new(ticks, idle, missed, cpus, length_ns, period_ns)?;
                     Some(ticks.of(length_ns))
                 }),
+                waits_ns: known(number(11)).map(|ns| ns.min(until_ns.saturating_sub(from_ns)).max(0)),
                 lost: (lost.clone(), lost),
             };
             for other in of.filter(|watched| watched.wants(text(0, row), from_ns, until_ns)) {
@@ -346,6 +342,8 @@ pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
         cpu_s: vec![0.0; steps.count],
         idle_s: vec![0.0; steps.count],
         missed_s: 0.0,
+        waits_s: 0.0,
+        waits_of_s: 0.0,
         nodes: 0,
         gaps: Vec::new(),
         lost,
@@ -379,6 +377,11 @@ pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
                 let Ticks { idle, missed } = ticks.shares(interval.until_ns.saturating_sub(interval.from_ns));
                 exposure.idle_s[step] += cpu_s * idle;
                 exposure.missed_s += cpu_s * missed;
+            }
+            if let Some(waits_ns) = interval.waits_ns {
+                let length_ns = interval.until_ns.saturating_sub(interval.from_ns);
+                exposure.waits_s += seconds * waits_ns as f64 / length_ns as f64;
+                exposure.waits_of_s += seconds;
             }
         });
     }

@@ -20,6 +20,7 @@ fn interval(node: &str, number: i64, from_s: i64, until_s: i64, lost: i64) -> In
             }
             .of((until_s - from_s) * S),
         ),
+        waits_ns: None,
         lost: (lost.clone(), lost),
     }
 }
@@ -53,6 +54,24 @@ fn coverage_is_cut_to_the_window_and_observed_where_any_node_was_covered() {
         (Some(0.25), Some(0.5))
     );
     assert!(exposure.gaps.is_empty());
+}
+
+#[test]
+fn of_waits_the_share_counts_that_those_observed_who_say_so() {
+    let told = |waits_s: i64, interval: Interval| Interval {
+        waits_ns: Some(waits_s * S),
+        ..interval
+    };
+    let silent = summarize(vec![interval("a", 1, 0, 20, 0)], steps(0, 20, 10), None);
+    assert_eq!(silent.waits_share(), None);
+    // Half of the first lies in the window; an old agent does not say.
+    let intervals = vec![
+        told(4, interval("a", 1, 0, 20, 0)),
+        told(10, interval("a", 2, 20, 30, 0)),
+        interval("b", 1, 10, 30, 0),
+    ];
+    let exposure = summarize(intervals, steps(10, 30, 10), None);
+    assert_eq!(exposure.waits_share(), Some(0.6), "2 and 10 of 20");
 }
 
 /// What a chart of a long range says of a window, and what the window's own answer says.

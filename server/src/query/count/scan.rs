@@ -1,44 +1,26 @@
 //! Every selected sample to a collector.
 //!
-//! Files and row groups are left out by what is known of their hour, time, type, service and series. Of the rest the
-//! columns are read as codes, row group by row group on as many threads as there are CPUs; what is left of the
-//! conditions is decided once for each value of a row group, and conditions that all of its rows satisfy cost
-//! nothing.
+//! In: what is read, as the plan has it: row groups and the conditions on their rows. The columns are read as codes, row
+//! group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for each
+//! value of a row group, and conditions that all of its rows satisfy cost nothing. Out: what was collected.
 
-use crate::column::bounds::{Bounds, Statistics};
 use crate::column::coded::{CodedColumn, Column, Form, Projection};
-use crate::column::list::{Code, CodeArray, only, with_codes};
-use crate::label::LabelTable;
-use crate::query::ask::question::{Question, ValueRange};
-use crate::query::ask::selector::Matcher;
-use crate::query::ask::time::Window;
+use crate::column::list::{CodeArray, only};
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
-use crate::query::plan::days::Days;
+use crate::query::plan::columns::{PERIODS, codes};
+use crate::query::plan::read_plan::{Needs, ReadPlan};
 use crate::query::plan::resolution::{TimeResolution, Times};
-use crate::query::plan::scope::ResolvedSelector;
-use crate::query::plan::sources::Sources;
-use crate::store::format::read::groups::{Fetched, ReadError, RowGroupTask};
+use crate::query::plan::row_test::RowTest;
+use crate::store::RangeReader;
+use crate::store::format::read::groups::{ReadError, RowGroupTask};
 use crate::store::format::read::unzip::Unzip;
-use crate::store::{Snapshot, Table};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
-/// A column that is wanted as codes.
-pub(crate) const fn codes(name: &'static str) -> Projection {
-    let form = Form::Codes;
-    Projection { name, form }
-}
-
-/// The time stamps.
-pub(crate) const TIMES: Projection = Projection {
-    name: "ts_ns",
-    form: Form::Numbers,
-};
-
-/// What samples stand for, in nanoseconds: mostly the same for all of a row group.
-pub(crate) const PERIODS: Projection = codes("value");
+/// What memory is taken for.
+const COUNTS: &str = "counts of the selected samples";
 
 /// Takes selected samples in, in any order and in several threads, each with its own collector.
 pub(crate) trait Accumulator: Send + 'static {
@@ -71,6 +53,15 @@ pub(crate) trait Accumulator: Send + 'static {
 
     /// Takes what another thread has collected.
     fn merge(&mut self, other: Self) -> Result<(), QueryError>;
+
+    /// What has to be read for it.
+    fn needs(&self) -> Needs {
+        Needs {
+            columns: self.columns(),
+            when: self.when(),
+            cuts: self.cuts(),
+        }
+    }
 }
 
 /// How many samples each row of a roll-up stands for.
@@ -245,36 +236,21 @@ fn read_error(error: ReadError) -> QueryError {
 }
 
 /// Hands every selected sample to a collector. The account holds what that takes.
-pub(crate) async fn scan<C: Accumulator>(
-    snapshot: &Snapshot,
-    question: &Question,
-    scope: &ResolvedSelector,
-    new: impl Fn() -> C,
-) -> Result<(C, Reservation), QueryError> {
+pub(crate) async fn scan<C: Accumulator>(plan: ReadPlan, new: impl Fn() -> C) -> Result<(C, Reservation), QueryError> {
     let mut whole = new();
-    let held = Reservation::new(snapshot, "counts of the selected samples");
-    if scope.is_empty() {
-        return Ok((whole, held));
-    }
-    let test = Arc::new(RowTest::new(question, scope));
-    let used = test.uses(&whole.columns());
-    let sources = Sources::plan(snapshot, question, &used, whole.when(), whole.cuts()).await?;
-    let mut units = Vec::new();
-    for table in [Table::Samples].into_iter().chain(Table::ROLLUPS) {
-        let may = |known: Statistics<'_>| sources.may(table, known) && test.may(known);
-        units.extend(snapshot.units(table, may).await.map_err(read_error)?);
-    }
+    let held = Reservation::of_pool(plan.pool.clone(), COUNTS);
     let threads = std::thread::available_parallelism()
         .map_or(2, usize::from)
-        .min(units.len());
-    let queue = Arc::new(Queue::new(units, threads));
+        .min(plan.units.len());
+    let queue = Arc::new(Queue::new(plan.units, threads));
     let _ending = Ending(queue.clone());
     let mut tasks = JoinSet::new();
     for thread in 0..threads {
-        let (snapshot, queue, test, collector) = (snapshot.clone(), queue.clone(), test.clone(), new());
+        let (reader, test, queue, collector) = (plan.reader.clone(), plan.test.clone(), queue.clone(), new());
+        let held = Reservation::of_pool(plan.pool.clone(), COUNTS);
         // Counting must not keep others from the threads that serve requests; and a thread that hands each unit to
         // another one waits each time until that one has a CPU: half as long as counting takes.
-        tasks.spawn_blocking(move || collect(&snapshot, &queue, thread, collector, &test));
+        tasks.spawn_blocking(move || collect(reader.as_ref(), (&queue, thread), collector, &test, held));
     }
     while let Some(part) = tasks.join_next().await {
         let (part, of_part) = part.map_err(|error| QueryError::internal("scan samples", error))??;
@@ -324,13 +300,12 @@ impl Drop for Ending {
 }
 
 fn collect<C: Accumulator>(
-    snapshot: &Snapshot,
-    queue: &Queue,
-    thread: usize,
+    reader: &dyn RangeReader,
+    (queue, thread): (&Queue, usize),
     mut collector: C,
     test: &RowTest,
+    held: Reservation,
 ) -> Result<(C, Reservation), QueryError> {
-    let held = Reservation::new(snapshot, "counts of the selected samples");
     let all_wanted = collector.columns();
     let mut unzip = Unzip::new().map_err(|damage| QueryError::internal("read samples", damage))?;
     while let Some(unit) = queue.next(thread) {
@@ -344,11 +319,23 @@ fn collect<C: Accumulator>(
             columns.push(codes("count"));
         }
         held.resize(collector.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
-        let fetched = unit
-            .clone()
-            .fetch(snapshot.reader.as_ref(), &columns)
-            .map_err(read_error)?;
-        let mut rows = test.select(&fetched, (&columns, wanted.len()), &conditions, &mut unzip)?;
+        let fetched = unit.clone().fetch(reader, &columns).map_err(read_error)?;
+        let mut read = fetched.read(&columns, &mut unzip).map_err(read_error)?;
+        let mut counts = None;
+        if unit.is_rollup()
+            && let Some(Column::Codes(column)) = read.pop()
+        {
+            counts = Some(Counts::new(column));
+        }
+        let kept = test.kept(&columns, &read, unit.rows(), &conditions);
+        if !conditions.is_empty() {
+            read.truncate(wanted.len());
+        }
+        let rows = Rows::new(read, counts);
+        let mut rows = match kept {
+            Some(keep) => rows.only(&keep),
+            None => rows,
+        };
         rows.one_period = one_period;
         collector.add(&rows)?;
     }
@@ -367,225 +354,5 @@ fn row_bytes(column: &Projection) -> usize {
     match column.form {
         Form::Codes => size_of::<u32>(),
         Form::Numbers => size_of::<i64>(),
-    }
-}
-
-/// The conditions on a sample.
-#[derive(Debug)]
-struct RowTest {
-    window: Window,
-    except: Option<Window>,
-    hours: (String, String),
-    profile: String,
-    values: ValueRange,
-    scope: ResolvedSelector,
-    matchers: Vec<Matcher>,
-}
-
-/// A condition that is decided row by row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Condition {
-    Time,
-    Type,
-    Value,
-    Series,
-    Processes,
-    /// By index.
-    Matcher(usize),
-}
-
-impl RowTest {
-    fn new(question: &Question, scope: &ResolvedSelector) -> RowTest {
-        RowTest {
-            window: question.window,
-            except: question.except,
-            hours: Days::of(question.window).hours(),
-            profile: question.profile.clone(),
-            values: question.values,
-            scope: scope.clone(),
-            matchers: question.selector.of(LabelTable::Samples).cloned().collect(),
-        }
-    }
-
-    /// All columns that are looked at, these included.
-    fn uses(&self, wanted: &[Projection]) -> Vec<&'static str> {
-        let ids = [("series_id", &self.scope.series), ("process_id", &self.scope.processes)];
-        let ids = ids.into_iter().filter(|(_, ids)| ids.is_some()).map(|(name, _)| name);
-        let matchers = self.matchers.iter().map(|matcher| matcher.label().column());
-        let value = (!self.values.is_all()).then_some(PERIODS.name);
-        wanted
-            .iter()
-            .map(|column| column.name)
-            .chain(ids)
-            .chain(value)
-            .chain(matchers)
-            .collect()
-    }
-
-    /// Whether rows of which so much is known may be selected.
-    fn may(&self, known: Statistics<'_>) -> bool {
-        let numbers = |name: &str, test: &dyn Fn(i64, i64) -> bool| match known(name) {
-            Some(Bounds::Numbers(least, most)) => test(least, most),
-            _ => true,
-        };
-        let texts = |name: &str, test: &dyn Fn(&str, &str) -> bool| match known(name) {
-            Some(Bounds::Texts(least, most)) => test(&least, &most),
-            _ => true,
-        };
-        let Window { from_ns, until_ns } = self.window;
-        let (first, last) = (self.hours.0.as_str(), self.hours.1.as_str());
-        let profile = self.profile.as_str();
-        texts("hour", &|least, most| least <= last && first <= most)
-            && numbers("ts_ns", &|least, most| least < until_ns && from_ns <= most)
-            && texts("type", &|least, most| least <= profile && profile <= most)
-            && numbers(PERIODS.name, &|least, most| self.values.meets(least, most))
-            && self.scope.services.as_ref().is_none_or(|services| {
-                texts("service", &|least, most| {
-                    let mut from =
-                        services.range::<str, _>((std::ops::Bound::Included(least), std::ops::Bound::Unbounded));
-                    from.next().is_some_and(|service| service.as_str() <= most)
-                })
-            })
-            && [("series_id", &self.scope.series), ("process_id", &self.scope.processes)]
-                .into_iter()
-                .all(|(name, ids)| {
-                    ids.as_ref()
-                        .is_none_or(|ids| numbers(name, &|least, most| ids.any_within(least, most)))
-                })
-    }
-
-    /// The conditions that not all rows of a unit are known to satisfy, and the columns to be read: those that are
-    /// wanted, then those of the conditions.
-    fn left(
-        &self,
-        unit: &RowGroupTask,
-        wanted: &[Projection],
-        times_are_checked: bool,
-    ) -> (Vec<Condition>, Vec<Projection>) {
-        let mut conditions = Vec::new();
-        let inside = |least, most| {
-            let is_cut = |except: &Window| least < except.until_ns && except.from_ns <= most;
-            self.window.from_ns <= least && most < self.window.until_ns && !self.except.as_ref().is_some_and(is_cut)
-        };
-        let all_inside = matches!(unit.known("ts_ns"), Some(Bounds::Numbers(least, most)) if inside(least, most));
-        if !all_inside && !times_are_checked {
-            conditions.push(Condition::Time);
-        }
-        let is_profile = |text: &String| *text == self.profile;
-        if !matches!(unit.known("type"), Some(Bounds::Texts(least, most)) if is_profile(&least) && is_profile(&most)) {
-            conditions.push(Condition::Type);
-        }
-        let all_counted = |least, most| self.values.holds(least, most);
-        let is_known =
-            || matches!(unit.known(PERIODS.name), Some(Bounds::Numbers(least, most)) if all_counted(least, most));
-        if !self.values.is_all() && !is_known() {
-            conditions.push(Condition::Value);
-        }
-        let ids = [
-            (Condition::Series, "series_id", &self.scope.series),
-            (Condition::Processes, "process_id", &self.scope.processes),
-        ];
-        for (condition, name, ids) in ids {
-            let Some(ids) = ids else { continue };
-            if !unit.only(name).is_some_and(|id| ids.contains(id)) {
-                conditions.push(condition);
-            }
-        }
-        conditions.extend((0..self.matchers.len()).map(Condition::Matcher));
-        // The times of a roll-up are few.
-        let of_unit = |column: Projection| match column {
-            TIMES if unit.is_rollup() => codes(TIMES.name),
-            column => column,
-        };
-        let mut columns: Vec<Projection> = wanted.iter().copied().map(of_unit).collect();
-        for condition in &conditions {
-            let column = of_unit(self.column(*condition));
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
-        }
-        (conditions, columns)
-    }
-
-    fn column(&self, condition: Condition) -> Projection {
-        match condition {
-            Condition::Time => TIMES,
-            Condition::Type => codes("type"),
-            Condition::Value => PERIODS,
-            Condition::Series => codes("series_id"),
-            Condition::Processes => codes("process_id"),
-            Condition::Matcher(index) => codes(self.matchers[index].label().column()),
-        }
-    }
-
-    /// Reads the columns, and leaves the first `count` of them and the rows that satisfy all conditions.
-    fn select(
-        &self,
-        fetched: &Fetched,
-        (columns, count): (&[Projection], usize),
-        conditions: &[Condition],
-        unzip: &mut Unzip,
-    ) -> Result<Rows, QueryError> {
-        let mut read = fetched.read(columns, unzip).map_err(read_error)?;
-        let mut counts = None;
-        if fetched.unit.is_rollup()
-            && let Some(Column::Codes(column)) = read.pop()
-        {
-            counts = Some(Counts::new(column));
-        }
-        if conditions.is_empty() {
-            return Ok(Rows::new(read, counts));
-        }
-        let mut keep = vec![true; fetched.unit.rows()];
-        let range = |window: Window| window.from_ns..window.until_ns;
-        let (window, except) = (range(self.window), self.except.map_or(0..0, range));
-        for condition in conditions {
-            let name = self.column(*condition).name;
-            let column = columns
-                .iter()
-                .position(|column| column.name == name)
-                .map(|at| &read[at]);
-            match column {
-                Some(Column::Numbers(times)) => {
-                    for (keep, ts_ns) in keep.iter_mut().zip(times) {
-                        *keep &= window.contains(ts_ns) && !except.contains(ts_ns);
-                    }
-                }
-                Some(Column::Codes(codes)) => {
-                    let accepted: Vec<bool> = (0..codes.distinct())
-                        .map(|code| self.accepts(*condition, codes, code))
-                        .collect();
-                    with_codes!(&codes.codes, codes => for (keep, code) in keep.iter_mut().zip(codes) {
-                        *keep &= accepted[code.index()];
-                    });
-                }
-                None => return Err(other_form(columns.len())),
-            }
-        }
-        read.truncate(count);
-        let rows = Rows::new(read, counts);
-        Ok(if keep.iter().all(|keep| *keep) {
-            rows
-        } else {
-            rows.only(&keep)
-        })
-    }
-
-    fn accepts(&self, condition: Condition, codes: &CodedColumn, code: usize) -> bool {
-        let among = |ids: &Option<_>| {
-            let ids: Option<&Arc<crate::query::plan::scope::Ids>> = ids.as_ref();
-            ids.is_none_or(|ids| codes.number(code).is_some_and(|id| ids.contains(id)))
-        };
-        match condition {
-            Condition::Time => codes.number(code).is_some_and(|ts_ns| {
-                let inside = |window: &Window| (window.from_ns..window.until_ns).contains(&ts_ns);
-                inside(&self.window) && !self.except.as_ref().is_some_and(inside)
-            }),
-            Condition::Type => codes.text(code) == self.profile,
-            Condition::Value => codes.number(code).is_some_and(|value| self.values.contains(value)),
-            Condition::Series => among(&self.scope.series),
-            Condition::Processes => among(&self.scope.processes),
-            Condition::Matcher(index) => self.matchers[index].accepts(&codes.text(code)),
-        }
     }
 }

@@ -5,24 +5,18 @@
 
 use crate::column::coded::Projection;
 use crate::hash::MixState;
-use crate::query::ask::question::Question;
-use crate::query::count::scan::{Accumulator, PERIODS, Rows, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::limits::error::QueryError;
-use crate::query::plan::days::Days;
+use crate::query::plan::columns::{PERIODS, codes};
 use crate::query::plan::resolution::TimeResolution;
-use crate::query::plan::scope::scope;
-use crate::query::plan::small_tables::collect_rows;
-use crate::store::Snapshot;
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::Int64Type;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What is not given of the samples of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Lacks {
-    account: bool,
-    times: bool,
+pub(crate) struct Lacks {
+    pub(crate) account: bool,
+    pub(crate) times: bool,
 }
 
 /// Samples of senders that do not give everything.
@@ -34,6 +28,16 @@ pub(crate) struct Senders {
     pub unaccounted: bool,
     /// The sum of the values that were spread over a duration.
     pub spread: i64,
+}
+
+impl Senders {
+    /// Looks for samples of these series.
+    pub(crate) fn of(series: HashMap<i64, Lacks, MixState>) -> Senders {
+        Senders {
+            series: Arc::new(series),
+            ..Senders::default()
+        }
+    }
 }
 
 impl Accumulator for Senders {
@@ -76,40 +80,6 @@ impl Accumulator for Senders {
         self.spread = self.spread.saturating_add(other.spread);
         Ok(())
     }
-}
-
-/// Looks at the selected samples.
-pub(crate) async fn senders(snapshot: &Snapshot, question: &Question) -> Result<Senders, QueryError> {
-    let mut series: HashMap<i64, Lacks, MixState> = HashMap::default();
-    let (days, columns) = (Days::of(question.window), ["series_id", "accounted", "spread"]);
-    collect_rows(snapshot, "series", days.filter(), &columns, |batch| {
-        let ids = batch.column(0).as_primitive::<Int64Type>();
-        // Older servers, which did not tell senders apart, have written nothing.
-        let is = |column: usize, row: usize, flag: bool| {
-            let flags = batch.column(column).as_boolean();
-            flags.is_valid(row) && flags.value(row) == flag
-        };
-        for row in 0..batch.num_rows() {
-            let lacks = Lacks {
-                account: is(1, row, false),
-                times: is(2, row, true),
-            };
-            if lacks != Lacks::default() {
-                series.insert(ids.value(row), lacks);
-            }
-        }
-    })
-    .await?;
-    let new = Senders {
-        series: Arc::new(series),
-        ..Senders::default()
-    };
-    if new.series.is_empty() {
-        return Ok(new);
-    }
-    let selected = scope(snapshot, question).await?;
-    let (found, _held) = scan(snapshot, question, &selected, || new.clone()).await?;
-    Ok(found)
 }
 
 #[cfg(test)]

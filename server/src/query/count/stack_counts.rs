@@ -5,10 +5,11 @@ use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
 use crate::query::count::adders;
 use crate::query::count::cell_plan::{CellPlan, CountedWindow};
-use crate::query::count::scan::{Accumulator, PERIODS, Rows, TIMES, codes};
+use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::count::stack_sums::StackSums;
 use crate::query::count::weighted::WeightedCounts;
 use crate::query::limits::error::QueryError;
+use crate::query::plan::columns::{PERIODS, TIMES, codes};
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::steps::Steps;
 

@@ -11,12 +11,8 @@ use crate::query::ask::time::Window;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::steps::Steps;
-use crate::store::{Snapshot, Table, hour};
+use crate::store::{HOUR_NS, MINUTE_NS, Snapshot, TEN_SECONDS_NS, Table, hour};
 use std::collections::{HashMap, HashSet};
-
-const HOUR_NS: i64 = 3_600_000_000_000;
-const MINUTE_NS: i64 = 60_000_000_000;
-const TEN_SECONDS_NS: i64 = 10_000_000_000;
 
 /// What roll-ups have beside their count; those of ten seconds all but the stacks.
 const COLUMNS: [&str; 7] = ["ts_ns", "type", "service", "series_id", "mode", "stack_id", "value"];

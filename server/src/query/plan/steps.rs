@@ -5,9 +5,10 @@ use crate::column::list::{Code, with_codes};
 use crate::column::runs::run_length;
 use crate::query::ask::time::Window;
 use crate::query::plan::resolution::{TimeResolution, Times};
+use crate::store::{HOUR_NS, MINUTE_NS, TEN_SECONDS_NS};
 
 /// The steps of roll-ups, the longest first.
-const GRAINS_NS: [i64; 3] = [3_600_000_000_000, 60_000_000_000, 10_000_000_000];
+const GRAINS_NS: [i64; 3] = [HOUR_NS, MINUTE_NS, TEN_SECONDS_NS];
 
 /// A window cut into steps, the last of which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

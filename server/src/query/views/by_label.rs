@@ -5,7 +5,7 @@ use crate::label::{Label, LabelTable};
 use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::count::group_counts::{Group, GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
-use crate::query::count::scan::{Accumulator, scan};
+use crate::query::count::scan::Accumulator;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
@@ -16,6 +16,7 @@ use crate::query::tree::stack_cache::{NO_TREE, StackCache};
 use crate::query::views::engine::Engine;
 use crate::query::views::facets::each_of::EachOf;
 use crate::query::views::matching::{OnlyStacks, StackIds};
+use crate::query::views::selected::count_selected;
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
@@ -166,13 +167,13 @@ async fn scan_only<C: Accumulator>(
     new: impl Fn() -> C,
 ) -> Result<(C, Reservation), QueryError> {
     let Some(stacks) = only else {
-        return scan(snapshot, question, selected, new).await;
+        return count_selected(snapshot, question, selected, new).await;
     };
     let new = || OnlyStacks {
         counts: new(),
         stacks: stacks.clone(),
     };
-    let (only, held) = scan(snapshot, question, selected, new).await?;
+    let (only, held) = count_selected(snapshot, question, selected, new).await?;
     Ok((only.counts, held))
 }
 

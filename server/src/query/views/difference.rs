@@ -2,7 +2,7 @@
 
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
-use crate::query::count::observed_time::{ObservedTime, observe_each};
+use crate::query::count::observed_time::ObservedTime;
 use crate::query::count::periods::Counted;
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::{InSteps, WeightedCounts};
@@ -23,6 +23,7 @@ use crate::query::tree::trim::Trimmed;
 use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{Side, Summary, View, counted, grouping, side, summarize};
 use crate::query::views::grouping::Grouping;
+use crate::query::views::senders::observe_each;
 use crate::store::Snapshot;
 use std::sync::Arc;
 

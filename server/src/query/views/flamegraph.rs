@@ -2,9 +2,8 @@
 
 use crate::label::Label;
 use crate::query::ask::question::Question;
-use crate::query::count::observed_time::{ObservedTime, observe};
+use crate::query::count::observed_time::ObservedTime;
 use crate::query::count::periods::{Counted, Periods};
-use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::WeightedCounts;
 use crate::query::limits::error::QueryError;
@@ -20,6 +19,8 @@ use crate::query::tree::stack_cache::{Leaves, ONE_TREE};
 use crate::query::views::engine::Engine;
 use crate::query::views::grouping::{GroupedStacks, Grouping};
 use crate::query::views::matching::FrameMatch;
+use crate::query::views::selected::count_selected;
+use crate::query::views::senders::observe;
 use crate::store::Snapshot;
 use std::sync::Arc;
 
@@ -174,9 +175,9 @@ pub(crate) async fn counted(
     grouping: Option<&Grouping>,
 ) -> Result<(StackCounts, Reservation), QueryError> {
     match grouping {
-        None => scan(snapshot, question, selected, new).await,
+        None => count_selected(snapshot, question, selected, new).await,
         Some(grouping) => {
-            let (grouped, held) = scan(snapshot, question, selected, || {
+            let (grouped, held) = count_selected(snapshot, question, selected, || {
                 GroupedStacks::new(new(), grouping.clone())
             })
             .await?;

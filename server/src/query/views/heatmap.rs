@@ -4,14 +4,17 @@
 use crate::column::coded::Projection;
 use crate::query::ask::question::Question;
 use crate::query::count::adders::period_of_code;
-use crate::query::count::observed_time::{ObservedTime, observe};
+use crate::query::count::observed_time::ObservedTime;
 use crate::query::count::periods::{Counted, Periods};
-use crate::query::count::scan::{Accumulator, Rows, TIMES, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::limits::error::QueryError;
+use crate::query::plan::columns::{TIMES, codes};
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
 use crate::query::plan::steps::Steps;
 use crate::query::views::engine::Engine;
+use crate::query::views::selected::count_selected;
+use crate::query::views::senders::observe;
 use crate::store::Snapshot;
 
 /// Rows that an answer has when the question does not say: of columns of a second, 20 ms each.
@@ -130,7 +133,7 @@ pub async fn heatmap(
     };
     let one = Steps::one(question.window);
     let ((cells, _held), exposure) = tokio::try_join!(
-        scan(snapshot, &question, &selected, new),
+        count_selected(snapshot, &question, &selected, new),
         observe(snapshot, &question, one, kind.marked)
     )?;
     let exposure = exposure.with_samples(cells.periods.samples, one);

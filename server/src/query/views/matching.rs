@@ -5,12 +5,13 @@ use crate::column::coded::Projection;
 use crate::hash::MixState;
 use crate::query::ask::question::Question;
 use crate::query::ask::unit::Unit;
-use crate::query::count::scan::{Accumulator, Rows, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::WeightedCounts;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
 use crate::query::limits::reservation::Reservation;
+use crate::query::plan::columns::codes;
 use crate::query::plan::days::Days;
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
@@ -18,6 +19,7 @@ use crate::query::plan::steps::Steps;
 use crate::query::tree::nodes::{Kind, Name, Shape, Tree};
 use crate::query::tree::stack_cache::{Leaves, ONE_TREE};
 use crate::query::views::engine::Engine;
+use crate::query::views::selected::count_selected;
 use crate::store::Snapshot;
 use regex::Regex;
 use std::collections::HashSet;
@@ -178,7 +180,7 @@ pub(crate) async fn matching_stacks(
 ) -> Result<Matched, QueryError> {
     let selected = scope(snapshot, question).await?;
     let (steps, limit) = (Steps::one(question.window), engine.limits().stacks);
-    let (counts, held) = scan(snapshot, question, &selected, || {
+    let (counts, held) = count_selected(snapshot, question, &selected, || {
         StackCounts::new(steps, question.except, limit)
     })
     .await?;

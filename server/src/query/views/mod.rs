@@ -13,6 +13,8 @@ pub(crate) mod heatmap;
 pub(crate) mod labels;
 pub(crate) mod matching;
 pub(crate) mod profile_types;
+pub(crate) mod selected;
+pub(crate) mod senders;
 pub(crate) mod series;
 pub(crate) mod state;
 pub(crate) mod timeline;

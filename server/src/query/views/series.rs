@@ -5,12 +5,13 @@ use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
 use crate::query::count::group_counts::Group;
-use crate::query::count::observed_time::{ObservedTime, observe};
+use crate::query::count::observed_time::ObservedTime;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::steps::Steps;
 use crate::query::views::by_label::{Charted, Extra, busier, charted};
 use crate::query::views::engine::Engine;
 use crate::query::views::matching::{FrameMatch, matching_stacks};
+use crate::query::views::senders::observe;
 use crate::store::Snapshot;
 use std::sync::Arc;
 

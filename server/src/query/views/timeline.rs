@@ -7,11 +7,11 @@ use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Selector;
 use crate::query::ask::time::Window;
-use crate::query::count::observed_time::observe;
-use crate::query::count::scan::{Accumulator, Rows, TIMES, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
+use crate::query::plan::columns::{TIMES, codes};
 use crate::query::plan::days::Days;
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
@@ -23,11 +23,16 @@ use crate::query::views::by_label::values_by_id;
 use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
+use crate::query::views::selected::count_selected;
+use crate::query::views::senders::observe;
 use crate::query::views::waits::of_series::{CLASS, STATE, of_series, of_type};
+use crate::query::views::waits::wakers::{Ends, Waker, around, wakers};
 use crate::store::Snapshot;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
+/// The type of waits that somebody ends.
+const ASLEEP: &str = WAITS[0];
 /// Most samples of an answer.
 pub const MAX_SAMPLES: usize = 100_000;
 /// Most samples that may be searched for.
@@ -81,7 +86,7 @@ pub struct Timeline {
     pub tgids: Vec<Arc<str>>,
     /// Where waits are among the samples.
     pub waits: Option<Waits>,
-    /// The tree of their stacks; a sample's stack is the path to its node.
+    /// The tree of their stacks, and then of those who ended waits; a sample's stack is the path to its node.
     pub tree: Tree,
     /// No sample was left out: otherwise these are the earliest.
     pub complete: bool,
@@ -96,6 +101,8 @@ pub struct Waits {
     pub classes: Vec<Arc<str>>,
     /// Of each sample how the wait began.
     pub states: Vec<Arc<str>>,
+    /// Who ended them, where that was sampled.
+    pub wakers: Vec<Waker>,
 }
 
 /// The earliest samples of a selection.
@@ -203,7 +210,11 @@ pub async fn timeline(
     (limit, with_waits): (usize, bool),
 ) -> Result<Timeline, QueryError> {
     let limit = limit.clamp(1, MAX_SAMPLES);
-    let days = Days::of(question.window);
+    let days = Days::of(if with_waits {
+        around(question.window)
+    } else {
+        question.window
+    });
     let mut asked = vec![question.clone()];
     if with_waits {
         let others = WAITS.into_iter().filter(|profile| *profile != question.profile);
@@ -218,13 +229,18 @@ pub async fn timeline(
     let (mut earliest, mut held) = (new(0), Vec::new());
     for (profile, of_type) in (0..).zip(&asked) {
         let selected = scope(snapshot, of_type).await?;
-        let (found, of_found) = scan(snapshot, of_type, &selected, || new(profile)).await?;
+        let (found, of_found) = count_selected(snapshot, of_type, &selected, || new(profile)).await?;
         earliest.merge(found)?;
         held.push(of_found);
     }
     let complete = earliest.complete;
     let moments = earliest.moments.into_sorted_vec();
-    let ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
+    let wakers = match asked.iter().position(|asked| asked.profile == ASLEEP) {
+        Some(asleep) if with_waits => wakers(snapshot, &question, ends(&moments, asleep)).await?,
+        _ => Vec::new(),
+    };
+    let mut ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
+    ids.extend(wakers.iter().map(|waker| waker.stack_id));
     let leaves = engine
         .dictionary(&question)
         .leaves(snapshot, &days, &ids, ONE_TREE)
@@ -244,6 +260,7 @@ pub async fn timeline(
                 profiles: asked.into_iter().map(|question| question.profile).collect(),
                 classes: moments.iter().map(|moment| of(&classes, moment.series_id)).collect(),
                 states: moments.iter().map(|moment| of(&states, moment.series_id)).collect(),
+                wakers,
             })
         }
     };
@@ -256,6 +273,19 @@ pub async fn timeline(
         moments,
         complete,
     })
+}
+
+/// Waits of threads that slept, by the place of their type among those that were asked for.
+fn ends(moments: &[TimedSample], asleep: usize) -> Ends {
+    let mut ends = Ends::default();
+    for (sample, moment) in (0..).zip(moments) {
+        if usize::from(moment.profile) == asleep
+            && let Some(tid) = moment.tid
+        {
+            ends.add((&moment.lane.node, tid), moment.ts_ns, moment.wait_ns, sample);
+        }
+    }
+    ends
 }
 
 /// Where and when samples of each stack were taken.
@@ -412,7 +442,7 @@ pub async fn before(
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
     let selected = scope(snapshot, &question).await?;
-    let (places, _of_places) = scan(snapshot, &question, &selected, Places::default).await?;
+    let (places, _of_places) = count_selected(snapshot, &question, &selected, Places::default).await?;
     let mut ids: Vec<i64> = places.hits.iter().map(|(_, _, id)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -447,6 +477,7 @@ pub async fn before(
         unit: question.unit.clone(),
         runtime_frames: question.runtime_frames,
         values: question.values,
+        lengths: question.lengths,
     };
     let (steps, limit) = (Steps::one(around.window), engine.limits().stacks);
     let everything = scope(snapshot, &around).await?;
@@ -457,7 +488,7 @@ pub async fn before(
         before_ns,
     };
     let ((found, held), exposure) = tokio::try_join!(
-        scan(snapshot, &around, &everything, new),
+        count_selected(snapshot, &around, &everything, new),
         observe(snapshot, &question, Steps::one(question.window), kind.marked)
     )?;
     let counts = found.counts.weighed(&kind.unit);

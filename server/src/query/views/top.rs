@@ -4,7 +4,7 @@ use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::ask::unit::Unit;
 use crate::query::count::group_counts::{Group, Grouped};
-use crate::query::count::observed_time::{ObservedTime, observe, observe_each};
+use crate::query::count::observed_time::ObservedTime;
 use crate::query::count::periods::Counted;
 use crate::query::difference::judge::{Criteria, Items, Judgement, Measure, Spread, TestResult, judge};
 use crate::query::difference::packed_sums::Lane;
@@ -18,6 +18,7 @@ use crate::query::views::difference::{JudgedWhole, Measured, PARTS, both_totals,
 use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{View, flamegraph};
 use crate::query::views::matching::{FrameMatch, matching_stacks};
+use crate::query::views::senders::{observe, observe_each};
 use crate::store::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! The JSON answers of what threads do with their time.
+//!
+//! In: waits for a CPU, and threads' time by what it went to. Out: JSON, in which lengths have their unit in the
+//! field's name.
 
 mod run_queue;
 mod thread_time;

@@ -32,6 +32,8 @@ struct OfLine<'a> {
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
     longest_ns: u64,
+    ticks: Option<u64>,
+    idle_ticks: Option<u64>,
     steps: OfSteps,
 }
 
@@ -47,6 +49,8 @@ struct OfSteps {
 impl<'a> OfLine<'a> {
     fn of(line: &'a QueueLine) -> Self {
         let steps = &line.steps;
+        // Agents before they told, and programs, have none.
+        let of_ticks = |ticks: u64| (line.whole.ticks > 0).then_some(ticks);
         Self {
             value: &line.value,
             waits: line.whole.count(),
@@ -54,6 +58,8 @@ impl<'a> OfLine<'a> {
             p50_ns: line.whole.percentile_ns(MEDIAN),
             p99_ns: line.whole.percentile_ns(MOST_OF_THEM),
             longest_ns: line.whole.longest_ns,
+            ticks: of_ticks(line.whole.ticks),
+            idle_ticks: of_ticks(line.whole.idle_ticks),
             steps: OfSteps {
                 waits: steps.iter().map(WaitLengths::count).collect(),
                 total_ns: steps.iter().map(|step| step.total_ns).collect(),

@@ -1,8 +1,9 @@
 //! Threads' time as JSON.
 
+use crate::profile_type::WAITS;
 use crate::query::ThreadTime;
 use crate::render::error::RenderError;
-use crate::render::json::{NS_PER_MS, exposure, write};
+use crate::render::json::{NS_PER_MS, exposure_of, write};
 use crate::render::writer::Writer;
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ pub fn thread_time(told: &ThreadTime, to: &mut Writer) -> Result<(), RenderError
         "step_ms": told.steps.step_ns / NS_PER_MS,
         "times": times,
         "covered": told.covered,
-        "exposure": exposure(&told.exposure),
+        "exposure": exposure_of(WAITS[0], &told.exposure),
         "parts": parts,
         "rows": rows,
         "count": told.count,

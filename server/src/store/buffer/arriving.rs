@@ -54,14 +54,23 @@ pub struct Amount {
     pub value: i64,
     /// How long the wait itself was by then, in nanoseconds; [`NO_WAIT`] of what is none, and where that is not said.
     pub wait_ns: i64,
+    /// Of who ended a wait, the id of the thread whose it was; [`NO_THREAD`] of all others.
+    pub woken_tid: i64,
 }
 
 /// No wait is so long.
 pub const NO_WAIT: i64 = -1;
 
+/// No thread has this id.
+pub const NO_THREAD: i64 = -1;
+
 impl Amount {
     pub(crate) fn known_wait(self) -> Option<i64> {
         (self.wait_ns != NO_WAIT).then_some(self.wait_ns)
+    }
+
+    pub(crate) fn known_woken(self) -> Option<i64> {
+        (self.woken_tid != NO_THREAD).then_some(self.woken_tid)
     }
 }
 
@@ -256,6 +265,9 @@ impl FreshSamples {
             "wait_ns" => Ok(Arc::new(
                 rows().map(|row| self.amount(row).known_wait()).collect::<Int64Array>(),
             )),
+            "woken_tid" => Ok(Arc::new(
+                rows().map(|row| self.amount(row).known_woken()).collect::<Int64Array>(),
+            )),
             "hour" => texts(rows().map(|_| self.hour.as_str())),
             _ => return None,
         })
@@ -412,11 +424,12 @@ impl FreshSamples {
         });
         let rows = rows.collect();
         common.add_stacks(numbers("stack_id").values().iter().copied());
-        let waits = numbers("wait_ns").iter();
+        let waits = numbers("wait_ns").iter().zip(numbers("woken_tid"));
         let amounts = numbers("value").values().iter().zip(waits);
-        let amounts = amounts.map(|(value, wait)| Amount {
+        let amounts = amounts.map(|(value, (wait, woken))| Amount {
             value: *value,
             wait_ns: wait.unwrap_or(NO_WAIT),
+            woken_tid: woken.unwrap_or(NO_THREAD),
         });
         let amounts: Vec<_> = amounts.collect();
         common.add_amounts(&amounts);
@@ -452,6 +465,7 @@ mod tests {
             numbers([9, 9, 0, -9]),
             numbers([50, 50, 1, 0]),
             Arc::new(Int64Array::from(vec![None, None, Some(7), Some(0)])),
+            Arc::new(Int64Array::from(vec![None, Some(9), Some(0), None])),
             names(["1970-01-01T00"; 4]),
         ];
         let batch = RecordBatch::try_new(Table::Samples.schema(), columns).unwrap();

@@ -6,7 +6,7 @@
 
 use crate::column::coded::Values;
 use crate::column::runs::{begins, run_length};
-use crate::store::buffer::arriving::{Amount, FreshSamples, NO_WAIT};
+use crate::store::buffer::arriving::{Amount, FreshSamples, NO_THREAD, NO_WAIT};
 use crate::store::buffer::interner::{Interner, SampleAttributes, Series, ThreadKey};
 use std::ops::Range;
 
@@ -397,8 +397,8 @@ pub(crate) struct CodedColumns<'c> {
     pub(crate) ts_ns: &'c [i64],
     /// Type, service, node, thread, mode.
     pub(crate) names: [(&'c [u32], &'c Values); 5],
-    /// Series, process, thread, CPU, value, length of the wait, stack.
-    pub(crate) numbers: [(&'c [u32], &'c Values); 7],
+    /// Series, process, thread, CPU, value, length of the wait, thread that was woken, stack.
+    pub(crate) numbers: [(&'c [u32], &'c Values); 8],
 }
 
 /// A number that no row may lack is not there.
@@ -416,7 +416,7 @@ impl Translation {
             let all = texts.iter().map(String::as_str).chain([""]);
             all.map(|text| book.names.code(text)).collect()
         });
-        let [.., cpus, values, _, stacks] = columns.numbers.map(|(_, values)| values);
+        let [.., cpus, values, _, _, stacks] = columns.numbers.map(|(_, values)| values);
         let combined = columns.names[4].1.distinct() * cpus.distinct() * values.distinct();
         Self {
             names,
@@ -445,7 +445,7 @@ impl Translation {
     ) -> Result<(), Lacking> {
         to.ts_ns.extend_from_slice(columns.ts_ns);
         self.origins(columns, book, to)?;
-        let [.., cpus, values, waits, stacks] = columns.numbers;
+        let [.., cpus, values, waits, wokens, stacks] = columns.numbers;
         let modes = columns.names[4];
         for code in stacks.0 {
             let stack = self.stacks.get(*code as usize);
@@ -455,9 +455,10 @@ impl Translation {
         for row in 0..columns.ts_ns.len() {
             let [mode, cpu, value] = [modes.0[row], cpus.0[row], values.0[row]].map(|code| code as usize);
             let wait = waits.1.number(waits.0[row] as usize);
-            let known = match wait {
-                Some(_) => None,
-                None => self.manners.get_mut((mode * cpu_count + cpu) * value_count + value),
+            let woken = wokens.1.number(wokens.0[row] as usize);
+            let known = match (wait, woken) {
+                (None, None) => self.manners.get_mut((mode * cpu_count + cpu) * value_count + value),
+                _ => None,
             };
             if let Some(Some(code)) = known {
                 to.manners.push(*code);
@@ -469,6 +470,7 @@ impl Translation {
                 amount: Amount {
                     value: values.1.number(value).ok_or(Lacking("value"))?,
                     wait_ns: wait.unwrap_or(NO_WAIT),
+                    woken_tid: woken.unwrap_or(NO_THREAD),
                 },
             });
             if let Some(known) = known {

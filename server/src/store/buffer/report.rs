@@ -44,6 +44,8 @@ pub struct BatchRow {
     pub limits: BTreeMap<String, i64>,
     /// Lengths of waits for a CPU that ended in the interval, as [`crate::run_queue`] has them; empty without any.
     pub run_queues: String,
+    /// How long of the interval waits were observed; nothing where they are not seen, and of older agents.
+    pub waits_observed_ns: Option<i64>,
     /// CPU time of the agent's process since its start.
     pub cpu_seconds: Option<f64>,
     /// CPU time of its BPF programs since their load.
@@ -131,6 +133,7 @@ impl BatchRow {
                 text(|row| &row.kernel),
                 text(|row| &row.arch),
                 text(|row| &row.run_queues),
+                maybe(|row| row.waits_observed_ns),
                 Arc::new(day),
             ],
         )

@@ -17,7 +17,7 @@ use crate::store::table::schema::Table;
 const MAX_NEW_ENTRIES: usize = 2_000_000;
 
 /// What is read, in the order of [`CodedColumns`].
-const COLUMNS: [Projection; 13] = [
+const COLUMNS: [Projection; 14] = [
     wanted("ts_ns", Form::Numbers),
     wanted("type", Form::Codes),
     wanted("service", Form::Codes),
@@ -30,11 +30,12 @@ const COLUMNS: [Projection; 13] = [
     wanted("cpu", Form::Codes),
     wanted("value", Form::Codes),
     wanted("wait_ns", Form::Codes),
+    wanted("woken_tid", Form::Codes),
     wanted("stack_id", Form::Codes),
 ];
 
 /// The place of `stack_id` there.
-const STACKS: usize = 12;
+const STACKS: usize = 13;
 
 const fn wanted(name: &'static str, form: Form) -> Projection {
     Projection { name, form }
@@ -82,7 +83,7 @@ impl Source {
         let columns = CodedColumns {
             ts_ns: self.stream.numbers(0),
             names: [1, 2, 3, 4, 5].map(codes),
-            numbers: [6, 7, 8, 9, 10, 11, STACKS].map(codes),
+            numbers: [6, 7, 8, 9, 10, 11, 12, STACKS].map(codes),
         };
         if piece.is_new {
             self.translation = Translation::new(&columns, book);

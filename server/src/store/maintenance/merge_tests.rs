@@ -53,6 +53,7 @@ fn rows(file: i64, count: i64) -> (Samples, Interner) {
             amount: Amount {
                 value: 10 + at % 3,
                 wait_ns: at % 90 - 1,
+                woken_tid: at % 7 - 1,
             },
         }));
         rows.stacks.push(book.stacks.code((at * at + file) % 1000 - 500));

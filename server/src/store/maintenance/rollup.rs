@@ -13,12 +13,10 @@ use crate::store::format::write::column_writer::Group;
 use crate::store::format::write::row_group::CodedFile;
 use crate::store::format::write::rows_file::{Encoded, ROW_GROUP_ROWS, WriteProfile};
 use crate::store::table::error::StoreError;
-use crate::store::table::partition::{HOUR_NS, MINUTE_NS};
+use crate::store::table::partition::{HOUR_NS, MINUTE_NS, TEN_SECONDS_NS};
 use crate::store::table::schema::Table;
 use parquet::errors::ParquetError;
 use std::ops::Range;
-
-const TEN_SECONDS_NS: i64 = 10_000_000_000;
 
 /// An hour's parts of ten seconds.
 const TENS: usize = (HOUR_NS / TEN_SECONDS_NS) as usize;
@@ -401,7 +399,7 @@ pub(crate) const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::buffer::arriving::{Amount, NO_WAIT};
+    use crate::store::buffer::arriving::{Amount, NO_THREAD, NO_WAIT};
     use crate::store::buffer::interner::SampleAttributes;
     use crate::store::buffer::interner::Series;
     use crate::store::buffer::interner::ThreadKey;
@@ -439,6 +437,7 @@ mod tests {
                     amount: Amount {
                         value: 1,
                         wait_ns: NO_WAIT,
+                        woken_tid: NO_THREAD,
                     },
                 }));
             }
@@ -510,6 +509,7 @@ mod tests {
                     amount: Amount {
                         value,
                         wait_ns: row % 5 - 1,
+                        woken_tid: row % 3 - 1,
                     },
                 }));
                 let parts = [(MINUTE_NS, stack_id), (HOUR_NS, stack_id), (TEN_SECONDS_NS, 0)];

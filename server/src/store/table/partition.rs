@@ -17,7 +17,10 @@ pub fn hour(ts_ns: i64) -> String {
         .to_string()
 }
 
-pub(crate) const MINUTE_NS: i64 = 60_000_000_000;
+/// Nanoseconds of the times by which roll-ups count; the last is also that of a partition of `samples`.
+pub(crate) const TEN_SECONDS_NS: i64 = 10_000_000_000;
+
+pub(crate) const MINUTE_NS: i64 = 6 * TEN_SECONDS_NS;
 
 pub(crate) const HOUR_NS: i64 = 60 * MINUTE_NS;
 

@@ -117,7 +117,7 @@ impl Table {
     /// lack them.
     pub fn newer_columns(self) -> &'static [&'static str] {
         match self {
-            Self::Samples => &["wait_ns"],
+            Self::Samples => &["wait_ns", "woken_tid"],
             _ => &[],
         }
     }
@@ -179,6 +179,7 @@ fn columns(table: Table) -> Schema {
             must("value", Int64),
             // Null where the sender does not say, and in rows of servers that did not have it.
             may("wait_ns", Int64),
+            may("woken_tid", Int64),
             must("hour", name()),
         ],
         Table::SamplesMinute | Table::SamplesHour | Table::SamplesTenSeconds => {
@@ -264,6 +265,7 @@ fn columns(table: Table) -> Schema {
             must("kernel", Utf8),
             must("arch", Utf8),
             may("run_queues", Utf8),
+            may("waits_observed_ns", Int64),
             must("day", name()),
         ],
     };

@@ -82,7 +82,8 @@ impl Nodes {
     pub(crate) async fn load(snapshot: &Snapshot) -> datafusion::common::Result<Self> {
         const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
              missed_ticks, cpus_offline, \
-             samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch";
+             samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch, \
+             waits_observed_ns";
         let last: Vec<String> = COLUMNS
             .split(", ")
             .map(|name| format!("last_value({name} ORDER BY number) AS {name}"))
@@ -156,6 +157,7 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         // Absent where an older server wrote the row.
         limits: counts("limits").unwrap_or_default(),
         run_queues: String::new(),
+        waits_observed_ns: int("waits_observed_ns"),
         cpu_seconds: real("cpu_seconds"),
         bpf_seconds: real("bpf_seconds"),
         rss_bytes: int("rss_bytes"),

@@ -82,7 +82,7 @@ async fn time_of_which_no_tick_came_is_neither_idle_nor_busy() {
     );
 }
 
-fn near(value: &Value, expected: f64) -> bool {
+pub(super) fn near(value: &Value, expected: f64) -> bool {
     value.as_f64().is_some_and(|value| (value - expected).abs() < 1e-9)
 }
 

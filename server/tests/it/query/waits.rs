@@ -1,5 +1,6 @@
 //! Waits: where threads' time goes, over time and one by one; samples by their value.
 
+use super::accounting::{batch, minute, near};
 use super::foreign::MINUTE;
 use super::*;
 use crate::wire::{Plain, plain_with};
@@ -196,6 +197,67 @@ async fn samples_by_their_value_are_the_same_in_every_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn waits_by_their_own_length_are_the_same_in_every_answer() {
+    let from = recent();
+    let server = filled_with_waits(from).await;
+    let (begin, end) = (ms(from), ms(from + 10 * S));
+    // Where a sender does not say it, the value is taken for it.
+    let own = |told: &Told| length(told).unwrap_or(told.5 * MS);
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        for (least, most) in [
+            (None, None),
+            (Some(180 * MS), None),
+            (Some(180 * MS - 1), None),
+            (None, Some(300 * MS - 2)),
+            (None, Some(300 * MS - 1)),
+            (Some(4_000 * MS), Some(4_000 * MS)),
+        ] {
+            let texts = [least, most].map(|one: Option<i64>| one.map(|ns| ns.to_string()));
+            let mut window = vec![("from", &*begin), ("until", &*end)];
+            for (name, text) in ["min_wait", "max_wait"].into_iter().zip(&texts) {
+                window.extend(text.as_deref().map(|text| (name, text)));
+            }
+            let asked = [&window[..], &[("type", "off_cpu")]].concat();
+            let counts = |told: &Told| {
+                let ns = own(told);
+                least.is_none_or(|least| ns >= least) && most.is_none_or(|most| ns <= most)
+            };
+            let of_type = TOLD.iter().filter(|told| told.0 == "off_cpu");
+            let chosen: Vec<i64> = of_type.filter(|told| counts(told)).map(|told| told.5).collect();
+            let sum_ms: i64 = chosen.iter().sum();
+            for path in ["flamegraph", "top"] {
+                let answer = server.json(path, &asked).await;
+                assert_eq!(
+                    answer["cpu_seconds"],
+                    json!(sum_ms as f64 / 1e3),
+                    "{path} {least:?} {most:?}"
+                );
+            }
+            let series = server.json("series", &asked).await;
+            let lines = series["series"].as_array().unwrap().iter();
+            let total: i64 = lines.map(|line| line["total"].as_i64().unwrap()).sum();
+            assert_eq!(total, sum_ms * MS);
+            let timeline = server.json("timeline", &asked).await;
+            assert_eq!(timeline["samples"]["value_ns"].as_array().unwrap().len(), chosen.len());
+            // What ran has no length, and stays.
+            let by_service = server.json("thread_time", &window).await;
+            assert_eq!(
+                rows(&by_service),
+                truth(|told| told.1, |told| told.0 == "cpu" || counts(told))
+            );
+        }
+    }
+    let wrong = [("type", "off_cpu"), ("min_wait", "5"), ("max_wait", "4")];
+    for wrong in [&wrong[..], &[("min_wait", "5")], &[("type", "cpu"), ("max_wait", "5")]] {
+        let (status, code, said) = server.error("flamegraph", wrong).await;
+        assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     let from = recent();
     let server = filled_with_waits(from).await;
@@ -204,7 +266,8 @@ async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     let bare = server.json("timeline", &window).await;
     assert!(
         bare.get("types").is_none()
-            && ["wait_class", "wait_ns"]
+            && bare.get("wakers").is_none()
+            && ["wait_class", "wait_ns", "waker"]
                 .iter()
                 .all(|column| bare["samples"].get(column).is_none()),
         "{bare}"
@@ -247,6 +310,136 @@ async fn a_timeline_has_waits_among_its_samples_where_they_are_asked_for() {
     let both = [&window[..], &[("waits", "true"), ("before", "1s"), ("match", "leaf")]].concat();
     let (status, code, said) = server.error("timeline", &both).await;
     assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_about_waits_say_for_how_much_of_the_time_they_were_observed() {
+    let from = recent();
+    let server = filled_with_waits(from).await;
+    let (begin, end) = (ms(from), ms(from + MINUTE));
+    let asked = async |path: &str, more: &[(&'static str, &'static str)]| {
+        let window = [("from", &*begin), ("until", &*end)];
+        server.json(path, &[&window[..], more].concat()).await["exposure"].clone()
+    };
+    // Nobody keeps an account.
+    assert_eq!(asked("thread_time", &[]).await["waits_share"], json!(null));
+    let samples = minute(from, &[("web", "main;hot", 60)]);
+    server.ingest(&batch(1, from, 50_000_000, samples)).await;
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        for of_waits in [
+            asked("thread_time", &[]).await,
+            asked("flamegraph", &[("type", "off_cpu")]).await,
+            asked("heatmap", &[("type", "run_queue")]).await,
+        ] {
+            assert!(near(&of_waits["waits_share"], 0.25), "{of_waits}");
+        }
+        let of_cpu = asked("flamegraph", &[]).await;
+        assert!(of_cpu.get("waits_share").is_none(), "{of_cpu}");
+        let (_, answer) = server.sql("SELECT waits_observed_ns FROM batches").await;
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["rows"], json!([[MINUTE / 4]]));
+    }
+}
+
+/// A sample of a wait, or of who ended one: service, thread, its id, stack, how long the wait was, the id of the thread
+/// that was woken, and the time, in milliseconds.
+type Ending = (&'static str, &'static str, i64, &'static str, i64, Option<i64>, i64);
+
+const ASLEEP: [Ending; 5] = [
+    ("shop", "pool", 7, "main;wait", 40, None, 1_000),
+    ("shop", "pool", 8, "main;wait", 40, None, 1_010),
+    // It went on, and ended later.
+    ("shop", "pool", 7, "main;wait", 500, None, 2_000),
+    ("shop", "pool", 7, "main;wait", 900, None, 2_450),
+    ("other", "pool", 9, "main;wait", 40, None, 3_000),
+];
+const WOKE: [Ending; 5] = [
+    ("db", "writer", 21, "main;unlock;k:futex_wake", 40, Some(7), 995),
+    // Of two threads of one name each has its own waker.
+    ("db", "reader", 22, "main;post;k:futex_wake", 41, Some(8), 1_001),
+    // That wait is not told.
+    ("db", "writer", 21, "main;unlock;k:futex_wake", 70, Some(7), 1_400),
+    ("[kernel]", "[interrupt]", 0, "k:hrtimer_wakeup", 896, Some(7), 2_400),
+    ("db", "writer", 21, "main;unlock;k:futex_wake", 40, Some(9), 2_999),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_of_a_timeline_has_who_ended_it() {
+    let from = recent();
+    let server = Server::start().await;
+    let profile = |node, kind, told: &[Ending]| Plain {
+        node,
+        sample_type: (kind, "nanoseconds"),
+        period_type: ("", ""),
+        period: 0,
+        time_ns: from,
+        length_ns: MINUTE,
+        samples: (told.iter())
+            .map(|(service, thread, _, stack, _, _, at)| {
+                (*service, *thread, *stack, vec![50 * MS], vec![from + at * MS])
+            })
+            .collect(),
+    };
+    let attributes = |(_, thread, tid, _, length, woken, _): Ending| -> Vec<(&'static str, Any)> {
+        let name = ("process.executable.name", Any::StringValue(format!("{thread}d")));
+        let woken = woken.map(|tid| ("woken.tid", Any::IntValue(tid)));
+        let numbers = [
+            ("thread.id", Any::IntValue(tid)),
+            ("wait.length", Any::IntValue(length * MS)),
+        ];
+        numbers.into_iter().chain(woken).chain([name]).collect()
+    };
+    let of_a = [profile("a", "off_cpu", &ASLEEP), profile("a", "wake_up", &WOKE)];
+    let of_profile = |of: usize, at: usize| attributes([ASLEEP, WOKE][of][at]);
+    server.ingest_bytes(plain_with(&of_a, of_profile), 10).await;
+    // The same ids of another node are other threads.
+    let elsewhere: Ending = ("far", "away", 23, "main;elsewhere", 40, Some(8), 1_005);
+    let of_b = [profile("b", "wake_up", &[elsewhere])];
+    server
+        .ingest_bytes(plain_with(&of_b, |_, _| attributes(elsewhere)), 1)
+        .await;
+    let (begin, end) = (ms(from), ms(from + 10 * S));
+    let asked = [
+        ("from", &*begin),
+        ("until", &*end),
+        ("query", "{service=\"shop\"}"),
+        ("waits", "true"),
+    ];
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        let answer = server.json("timeline", &asked).await;
+        assert_eq!(answer["samples"]["waker"], json!([0, 1, null, 2]), "{answer}");
+        let wakers = &answer["wakers"];
+        assert_eq!(wakers["service"], json!(["db", "db", "[kernel]"]));
+        assert_eq!(wakers["process"], json!(["writerd", "readerd", "[interrupt]d"]));
+        assert_eq!(wakers["thread"], json!(["writer", "reader", "[interrupt]"]));
+        assert_eq!(wakers["tid"], json!([21, 22, 0]));
+        // Their stacks are of the tree, and count nothing there.
+        let nodes = &answer["nodes"];
+        let at = |column: &Value, place: usize| column[place].as_u64().unwrap() as usize;
+        let name = |node: usize| answer["strings"][at(&nodes["name"], node)].as_str().unwrap().to_owned();
+        let leaves = [0, 1, 2].map(|waker| at(&wakers["stack"], waker));
+        assert_eq!(leaves.map(name), ["futex_wake", "futex_wake", "hrtimer_wakeup"]);
+        let callers = [0, 1].map(|waker| at(&nodes["parent"], leaves[waker]));
+        assert_eq!(callers.map(name), ["unlock", "post"]);
+        assert!(leaves.iter().all(|node| nodes["total"][*node] == json!(0)), "{nodes}");
+        assert_eq!(nodes["total"][0], json!(4));
+        // A thread that was woken before the window had a CPU in it.
+        let late = ms(from + 2_430 * MS);
+        let rest = server
+            .json("timeline", &[&[("from", &*late)][..], &asked[1..]].concat())
+            .await;
+        assert_eq!(rest["samples"]["waker"], json!([0]), "{rest}");
+        assert_eq!(rest["wakers"]["thread"], json!(["[interrupt]"]));
+    }
+    // It is a number of each sample, not a label of series.
+    let labels = server.json("labels", &asked[..2]).await;
+    assert!(!labels.to_string().contains("woken.tid"), "{labels}");
 }
 
 /// Who counts rows of `samples` means what ran.

@@ -8,6 +8,7 @@ function seen(change: {
   node_share?: number;
   lost?: Record<string, number>;
   missed_share?: number;
+  waits_share?: number | null;
   truncated?: number;
 }): Seen {
   return {
@@ -20,6 +21,7 @@ function seen(change: {
       node_share: change.node_share ?? 1,
       idle_share: 0.9,
       missed_share: change.missed_share ?? 0,
+      ...(change.waits_share === undefined ? {} : { waits_share: change.waits_share }),
     },
     quality: {
       complete_samples: 1_000,
@@ -40,7 +42,7 @@ describe("the grade of a window's data", () => {
     expect(grade({ missed_share: 0.3, truncated: 500 })).toBe("good");
   });
 
-  it("asks to check a gap inside the window, losses, and nodes that were not covered", () => {
+  it("asks to check a gap inside the window, losses, and gaps in the coverage of nodes", () => {
     expect(grade({ gaps: [[40_000, 50_000]] })).toBe("check");
     expect(grade({ lost: { ring_full: 3 } })).toBe("check");
     expect(grade({ node_share: 0.9 })).toBe("check");
@@ -52,9 +54,24 @@ describe("the grade of a window's data", () => {
     expect(grade({ node_share: 0.5 })).toBe("poor");
   });
 
+  it("asks to check sums of waits that were observed for a part of the time", () => {
+    expect(grade({ waits_share: null })).toBe("good");
+    expect(grade({ waits_share: 0.999 })).toBe("good");
+    expect(grade({ waits_share: 0.125 })).toBe("check");
+    expect(faultsOf(seen({ waits_share: 0.125 })).map(({ text }) => text)).toEqual([
+      "waits were observed for 12.5\u202f% of the time; their sums are extrapolated",
+    ]);
+  });
+
   it("says why", () => {
     expect(
-      faultsOf(seen({ gaps: [[40_000, 50_000]], lost: { ring_full: 3, slow: 4 } })).map(({ text }) => text),
-    ).toEqual(["a gap of 10.0\u202fs in the window", "7 samples lost"]);
+      faultsOf(seen({ gaps: [[40_000, 50_000]], node_share: 0.9, lost: { ring_full: 3, slow: 4 } })).map(
+        ({ text }) => text,
+      ),
+    ).toEqual([
+      "a coverage gap of 10.0\u202fs",
+      "coverage gaps in 10.0\u202f% of the nodes' time",
+      "7 samples lost",
+    ]);
   });
 });

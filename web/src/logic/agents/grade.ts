@@ -6,7 +6,7 @@
 import type { Exposure, Quality } from "../../api/types.ts";
 import { duration, percent, plural } from "../text/format.ts";
 import type { Window } from "../time/time.ts";
-import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf } from "./loss.ts";
+import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf, waitsText } from "./loss.ts";
 
 export type Grade = "good" | "check" | "poor";
 
@@ -32,12 +32,14 @@ export function faultsOf({ window, samples, exposure, quality }: Seen): Fault[] 
   const length = window.until - window.from;
   const { inside } = gapsOf(exposure, window);
   if (inside > MUCH_UNCOVERED * length)
-    faults.push({ text: `a gap of ${duration(inside / 1000)} in the window`, isGrave: inside > GRAVE_GAP * length });
+    faults.push({ text: `a coverage gap of ${duration(inside / 1000)}`, isGrave: inside > GRAVE_GAP * length });
   const unseen = unseenOf(exposure);
   if (unseen > 0)
-    faults.push({ text: `${percent(unseen)} of the nodes' time not covered`, isGrave: unseen > GRAVE_GAP });
+    faults.push({ text: `coverage gaps in ${percent(unseen)} of the nodes' time`, isGrave: unseen > GRAVE_GAP });
   const lost = lossOf(quality.lost).samples;
   if (lost > 0) faults.push({ text: `${plural(lost, "sample")} lost`, isGrave: lost > GRAVE_LOSS * (samples + lost) });
+  const waits = waitsText(exposure);
+  if (waits !== "") faults.push({ text: waits, isGrave: false });
   return faults;
 }
 

@@ -6,9 +6,9 @@ import { brief, count } from "../text/format.ts";
 
 /** What was done less well when a limit was reached; no sample is lost by it. */
 export const LIMIT_WORDS: Record<string, string> = {
-  stacks_not_copied: "stacks cut, since too many waited for their unwind tables at once",
-  tables_late: "stacks cut, since their unwind tables took too long",
-  tables_without_room: "unwind tables that found no room: stacks through those files are cut",
+  stacks_not_copied: "stacks truncated, since too many waited for their unwind tables at once",
+  tables_late: "stacks truncated, since their unwind tables took too long",
+  tables_without_room: "unwind tables that found no room: stacks through those files are truncated",
   symbols_left_out: "files with more functions than are kept of one: the rest has no names",
   lines_left_out: "files whose line numbers would have taken too much memory: they have function names only",
   tables_evicted: "unwind tables given up for others that were needed more",
@@ -24,13 +24,13 @@ export const LIMIT_WORDS: Record<string, string> = {
   early_looks_skipped: "programs not looked at when they started, since many did: a short one may lack names",
   processes_forgotten: "processes forgotten for want of room: looked up anew when they run again",
   programs_forgotten: "programs replaced by an exec and forgotten for want of room: short ones may lack names",
-  code_replaced: "addresses without a name: other code was loaded there between the sample and the look at it",
+  code_replaced: "unsymbolized addresses: other code was loaded there between the sample and the look at it",
   runtime_code_replaced:
-    "frames of a language's runtime without a name: their code was replaced between the sample and the look at it",
+    "unsymbolized frames of a language's runtime: their code was replaced between the sample and the look at it",
   runtime_frames_unreadable:
-    "frames of a language's runtime without a name: their process had ended, or did not let itself be read",
+    "unsymbolized frames of a language's runtime: their process had ended, or did not let itself be read",
   runtime_frames_put_off:
-    "frames of a language's runtime without a name in some samples, since too many were new at once",
+    "unsymbolized frames of a language's runtime in some samples, since too many were new at once",
   runtimes_unknown: "programs with a language's runtime of a layout that this agent does not know",
   kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
   files_given_up_unread: "files of ended programs given up before they were read: their functions may lack names",

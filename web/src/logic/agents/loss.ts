@@ -34,6 +34,17 @@ export function missedOf({ missed_share }: Ticks): number {
   return missed > MUCH_UNCOVERED ? missed : 0;
 }
 
+/** The share of the time in which waits were observed, where that is a part of it; null where it is all, or not said. */
+export function waitsPart({ waits_share }: Pick<Exposure, "waits_share">): number | null {
+  return typeof waits_share === "number" && waits_share < 1 - MUCH_UNCOVERED ? waits_share : null;
+}
+
+/** Where switches are so many that it would cost too much, agents look in turns; empty where they saw all. */
+export function waitsText(exposure: Pick<Exposure, "waits_share">): string {
+  const part = waitsPart(exposure);
+  return part === null ? "" : `waits were observed for ${percent(part)} of the time; their sums are extrapolated`;
+}
+
 /** `12 %`; `0 %, 50 % no timer ticks` where ticks are missing; empty where nobody counted. */
 export function idleText(ticks: Ticks): string {
   const { idle_share } = ticks;

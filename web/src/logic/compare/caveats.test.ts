@@ -52,6 +52,13 @@ describe("what speaks against a comparison", () => {
     ]);
   });
 
+  it("tells sides of whose waits a part was observed", () => {
+    const part = { exposure: { ...exposure, waits_share: 0.25 } };
+    expect(said(answer({ exposure: { ...exposure, waits_share: 0.9999 } }, part), null)).toEqual([
+      "Waits of B were observed for 25.0 % of the time",
+    ]);
+  });
+
   it("tells different rates, and the same mixture of rates", () => {
     const periods = [{ period_ns: 10_000_000, samples: 100 }];
     const mixed = [...periods, { period_ns: 50_000_000, samples: 100 }];
@@ -66,6 +73,8 @@ describe("what speaks against a comparison", () => {
     expect(said(answer({}, { ...long, query: '{mode="kernel"}' }), null)).toEqual([]);
     const absolute = { ...answer({}, { from: 60_000, until: 150_000 }), normalize: "absolute" as const };
     expect(said(absolute, null)).toEqual(["A is 1 min long, B 1 min 30 s"]);
+    // What can be done is called as its control is.
+    expect(caveatsOf(absolute, null)[0]?.so).toContain("choose Equal lengths");
   });
 
   it("takes what is left out of a side from its time", () => {
@@ -87,6 +96,8 @@ describe("what speaks against a comparison", () => {
       exposure: { ...exposure, nodes: 3 },
       quality: { ...quality, truncated_samples: 12, unnamed_samples: 4 },
     };
+    const unsymbolized = { quality: { ...quality, unnamed_samples: 40 } };
+    expect(said(answer(unsymbolized, {}), null)).toEqual(["40.0 % unsymbolized stacks in A, 0 % in B"]);
     expect(said(answer({}, worse), { base: ["0.2.0", "0.1.0"], comparison: ["0.2.0"] })).toEqual([
       "A is of 1 node, B of 3",
       "0 % truncated stacks in A, 12.0 % in B",

@@ -4,7 +4,7 @@
  */
 import type { DiffAnswer, DiffSide } from "../../api/types.ts";
 import { faultsOf } from "../agents/grade.ts";
-import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf } from "../agents/loss.ts";
+import { gapsOf, lossOf, MUCH_UNCOVERED, unseenOf, waitsPart } from "../agents/loss.ts";
 import { ratesOf } from "../agents/rates.ts";
 import { count, digits, duration, percent, plural, shareOf } from "../text/format.ts";
 import { isWait } from "../text/unit.ts";
@@ -41,6 +41,7 @@ export function caveatsOf(answer: Answer, watchers: Watchers | null): Caveat[] {
     ...sides.flatMap(uncovered),
     ...sides.flatMap(partly),
     ...sides.flatMap(losses),
+    ...sides.flatMap(inTurns),
     // A wait's value is its length: it says nothing of a rate.
     ...(isWait(answer.type ?? "") ? [] : rates(base, comparison)),
     ...lengths(answer),
@@ -94,6 +95,18 @@ function losses([name, side]: [string, DiffSide]): Caveat[] {
   ];
 }
 
+/** Agents that look at waits in turns. */
+function inTurns([name, { exposure }]: [string, DiffSide]): Caveat[] {
+  const part = waitsPart(exposure);
+  if (part === null) return [];
+  return [
+    {
+      what: `Waits of ${name} were observed for ${percent(part)} of the time`,
+      so: "their sums are extrapolated from that: a smaller difference may be chance",
+    },
+  ];
+}
+
 function hertzOf(side: DiffSide): string {
   const mixed = ratesOf(side.periods);
   if (mixed !== null) return mixed.brief;
@@ -119,7 +132,7 @@ function lengths({ normalize, base, comparison }: Answer): Caveat[] {
   const [a, b] = [lengthOfAll(timesOf(base)), lengthOfAll(timesOf(comparison))];
   if (normalize !== "absolute" || Math.abs(a - b) <= LENGTHS_DIFFER * Math.max(a, b)) return [];
   const what = `A is ${duration(a / 1000)} long, B ${duration(b / 1000)}`;
-  return [{ what, so: "absolute numbers differ with the length: compare rates, or lock the lengths" }];
+  return [{ what, so: "absolute numbers differ with the length: compare rates, or choose Equal lengths" }];
 }
 
 function overlap(base: DiffSide, comparison: DiffSide): Caveat[] {
@@ -145,7 +158,7 @@ function nodes({ normalize, base, comparison }: Answer): Caveat[] {
 function stacks(base: DiffSide, comparison: DiffSide): Caveat[] {
   const kinds: [string, "truncated_samples" | "unnamed_samples"][] = [
     ["truncated stacks", "truncated_samples"],
-    ["stacks without a name", "unnamed_samples"],
+    ["unsymbolized stacks", "unnamed_samples"],
   ];
   if (base.samples === 0 || comparison.samples === 0) return [];
   return kinds.flatMap(([word, key]) => {

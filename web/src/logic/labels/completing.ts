@@ -10,8 +10,9 @@ const LABEL_AT = new RegExp(`(${LABEL})?$`);
 
 /** Labels whose values people call things by, the most usual first; the others follow. */
 const WORD_LABELS = ["service", "process", "container", "pod", "workload", "namespace", "node", "unit", "thread"];
+const FUNCTION = "function";
 /** What a search finds that is no name of a value: numbers of something, and functions. */
-const NO_NAMES = new Set(["cpu", "tid", "tgid", "mode", "function"]);
+const NO_NAMES = new Set(["cpu", "tid", "tgid", "mode", FUNCTION]);
 
 /**
  * What a word may mean, of what the server found for it: values that it is, or else values that contain it, as
@@ -29,6 +30,11 @@ export function meanings(
   const same = exact.length > 0 ? exact : names.filter(({ value }) => value.toLowerCase() === low);
   const meant = same.length > 0 ? same.toSorted((a, b) => place(a.label) - place(b.label)) : names;
   return meant.slice(0, most).map(({ label, value }) => ({ label, operator: "=", value }));
+}
+
+/** Names of the functions among what the server found, of several modules once. */
+export function functionsAmong(hits: readonly { label: string; value: string }[]): string[] {
+  return [...new Set(hits.filter(({ label }) => label === FUNCTION).map(({ value }) => value))];
 }
 
 export type Completing =

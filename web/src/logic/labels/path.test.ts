@@ -20,6 +20,25 @@ describe("the way down into a selection", () => {
     });
   });
 
+  it("begins with the node, of which another one keeps what both may have", () => {
+    const query = '{thread="sync",container="c1",service="kube",pod="kube-x",node="db-1",mode="user"}';
+    const path = pathOf(query);
+    expect(path?.crumbs.map(({ label }) => label)).toEqual(["node", "service", "pod", "container", "thread"]);
+    expect(path?.crumbs[0]).toMatchObject({
+      keepsBelow: true,
+      above: '{mode="user",service="kube",thread="sync"}',
+      query: '{mode="user",node="db-1"}',
+      without: '{mode="user",service="kube",pod="kube-x",container="c1",thread="sync"}',
+    });
+    expect(path?.crumbs[1]).toMatchObject({ keepsBelow: false, above: '{mode="user",node="db-1"}', without: null });
+    expect(path?.crumbs[3]).toMatchObject({
+      keepsBelow: false,
+      above: '{mode="user",node="db-1",service="kube",pod="kube-x"}',
+      without: '{mode="user",node="db-1",service="kube",pod="kube-x",thread="sync"}',
+    });
+    expect(path?.filters).toEqual([{ label: "mode", operator: "=", value: "user" }]);
+  });
+
   it("takes no step by what is not one value", () => {
     expect(pathOf('{service!="kube"}')).toEqual({
       crumbs: [],
@@ -38,6 +57,9 @@ describe("the way down into a selection", () => {
     expect(nextLabel("thread", all)).toBeNull();
     expect(nextLabel("service", ["service", "process", "thread"])).toBe("process");
     expect(nextLabel("node", all)).toBe("service");
+    // A container is a step where it was chosen, and none that a click leads to.
+    expect(nextLabel("container", all)).toBe("process");
+    expect(nextLabel("pod", ["container", ...all])).toBe("process");
     expect(nextLabel("acme.team", all)).toBeNull();
     // Nothing has a pod: perhaps units have.
     expect(labelBehind("pod", all)).toBe("unit");

@@ -1,6 +1,7 @@
 /**
- * The way down into a selection: service, then pod or unit, process, thread. In: a selector. Out: its steps, each with
- * what was selected before it, and the label by which the next click narrows.
+ * The way down into a selection: service, then pod or unit, process, thread; before it the node, beside it the
+ * container. In: a selector. Out: its steps, each with what was selected before it, and the label by which the next
+ * click narrows.
  */
 import { formatSelector, type LabelMatcher, parseSelector } from "./selector.ts";
 
@@ -8,12 +9,24 @@ import { formatSelector, type LabelMatcher, parseSelector } from "./selector.ts"
 const STEPS: readonly (readonly string[])[] = [["service"], ["pod", "unit"], ["process"], ["thread"]];
 /** Labels beside the way, and the step that they lead to. */
 const BESIDE: Readonly<Record<string, string>> = { node: "service", container: "process", tgid: "thread" };
+/** From left to right: a node before all that runs on it, a container before its processes. */
+const CRUMBS = ["node", "service", "pod", "unit", "container", "process", "thread"];
+const NODE = "node";
+/** What no two nodes have in common: on another node it would select nothing. */
+const OF_ONE_NODE = ["pod", "container"];
 
 export interface Crumb {
   label: string;
   value: string;
-  /** The selector without this step and those below it: its siblings are the label's values there. */
+  /**
+   * The selector without this step and those below it: its siblings are the label's values there. Of a node what is
+   * below it stays, such as a service that is looked at node by node.
+   */
   above: string;
+  /** Another value keeps what is below. */
+  keepsBelow: boolean;
+  /** The selector without this step alone; null for steps of the way, which end what is below them. */
+  without: string | null;
   /** The selector up to this step. */
   query: string;
 }
@@ -30,15 +43,22 @@ const stepOf = (label: string) => STEPS.findIndex((labels) => labels.includes(la
 export function pathOf(query: string): Path | null {
   const matchers = parseSelector(query);
   if (matchers === null) return null;
-  const isStep = ({ label, operator }: LabelMatcher) => operator === "=" && stepOf(label) >= 0;
-  const filters = matchers.filter((one) => !isStep(one));
-  const steps = matchers.filter(isStep).sort((a, b) => stepOf(a.label) - stepOf(b.label));
-  const crumbs = steps.map(({ label, value }, i) => ({
-    label,
-    value,
-    above: formatSelector([...filters, ...steps.slice(0, i)]),
-    query: formatSelector([...filters, ...steps.slice(0, i + 1)]),
-  }));
+  const isCrumb = ({ label, operator }: LabelMatcher) => operator === "=" && CRUMBS.includes(label);
+  const filters = matchers.filter((one) => !isCrumb(one));
+  const chosen = matchers.filter(isCrumb).sort((a, b) => CRUMBS.indexOf(a.label) - CRUMBS.indexOf(b.label));
+  const crumbs = chosen.map(({ label, value }, i) => {
+    const others = chosen.filter((_, at) => at !== i);
+    const keepsBelow = label === NODE;
+    const kept = keepsBelow ? others.filter((one) => !OF_ONE_NODE.includes(one.label)) : chosen.slice(0, i);
+    return {
+      label,
+      value,
+      above: formatSelector([...filters, ...kept]),
+      keepsBelow,
+      without: label in BESIDE ? formatSelector([...filters, ...others]) : null,
+      query: formatSelector([...filters, ...chosen.slice(0, i + 1)]),
+    };
+  });
   return { crumbs, filters };
 }
 

@@ -14,7 +14,7 @@ const NAMES: Record<string, string> = {
 /** What else is to be said of them. */
 const HINTS: Record<string, string> = {
   cpu: "what ran, sampled by each CPU's clock",
-  off_cpu: "threads that slept: for a lock, a disk, a time, …",
+  off_cpu: "threads that slept: for another thread, a disk, a time, …",
   run_queue: "threads that could run, but had no CPU",
   wake_up: "threads that ended waits, by the time that these waits took",
 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { complete, completingAt, meanings, suggestions } from "./completing.ts";
+import { complete, completingAt, functionsAmong, meanings, suggestions } from "./completing.ts";
 import {
   againstRest,
   andMatcher,
@@ -131,6 +131,16 @@ describe("a word instead of a selector", () => {
   it("means neither a number of something nor a function", () => {
     expect(meant("12")).toEqual([]);
     expect(meanings("kubelet", [{ label: "function", value: "kubelet" }], 9)).toEqual([]);
+  });
+
+  it("finds functions, each name once", () => {
+    const hits = [
+      { label: "thread", value: "walker" },
+      { label: "function", value: "walk", module: "a.so" },
+      { label: "function", value: "filepath.Walk", module: "kubelet" },
+      { label: "function", value: "walk", module: "b.so" },
+    ];
+    expect(functionsAmong(hits)).toEqual(["walk", "filepath.Walk"]);
   });
 });
 

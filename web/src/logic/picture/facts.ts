@@ -1,7 +1,7 @@
 /** What a picture is of, so that it tells on its own. In: an answer and how it is looked at. Out: titles and texts. */
 import type { DiffAnswer, DiffSide, Exposure, FlamegraphAnswer, Quality } from "../../api/types.ts";
 import { gapsOf, missedOf } from "../agents/loss.ts";
-import { count, duration, percent, plural } from "../text/format.ts";
+import { count, duration, levelText, percent, plural } from "../text/format.ts";
 import { plainLine } from "../text/plain.ts";
 import { rateHead, timeText, unitOf } from "../text/unit.ts";
 import { dateText, type Window, zoneText } from "../time/time.ts";
@@ -29,7 +29,7 @@ function exposureText(exposure: Exposure, window: Window): string {
     plural(exposure.nodes, "node"),
     `${duration(exposure.observed_cpu_seconds)} of CPU time observed`,
     ...(share < 1 ? [`nodes covered for ${percent(share)} of it`] : []),
-    ...(gaps.all > 0 ? [`no agent covered ${duration(gaps.all / 1000)}`] : []),
+    ...(gaps.all > 0 ? [`coverage gaps of ${duration(gaps.all / 1000)}`] : []),
     ...(missed > 0 ? [`no timer ticks for ${percent(missed)}`] : []),
   ].join(", ");
 }
@@ -67,6 +67,12 @@ export function factsOfWindow(answer: Sums<FlamegraphAnswer>): Fact[] {
   ];
 }
 
+/** Of what ran shortly before samples with what was looked for. */
+export function factsOfPreceding(answer: Sums<FlamegraphAnswer>, beforeMs: number, sought: string): Fact[] {
+  const what = `on the same CPU, up to ${duration(beforeMs / 1000)} before samples with ${plainLine(sought, ROOM)}`;
+  return [["Preceding samples", `${what}; each counts once`], ...factsOfWindow(answer)];
+}
+
 function factsOfSide(letter: string, side: DiffSide, type: string): Fact[] {
   return [
     [`${letter}: selector`, plainLine(side.query, ROOM)],
@@ -78,14 +84,16 @@ function factsOfSide(letter: string, side: DiffSide, type: string): Fact[] {
 }
 
 export function factsOfPair(answer: Sums<DiffAnswer>): Fact[] {
-  const judged = `${count(answer.significant)} of ${count(answer.tested)} tested frames changed`;
+  const { significant, tested } = answer;
+  const found =
+    significant === 0 ? "no significant change" : `${count(significant)} of ${plural(tested, "frame")} changed`;
   return [
     ["Type", plainLine(answer.type, ROOM)],
     ...factsOfSide("A", answer.base, answer.type),
     ...factsOfSide("B", answer.comparison, answer.type),
     [
       "Judged",
-      `by ${answer.normalize}, ${answer.measure}; ${judged} at ${percent(answer.confidence)} confidence; ` +
+      `by ${answer.normalize}, ${answer.measure}; ${found}; ${levelText(answer.confidence)} CI; ` +
         `false discovery rate ${percent(answer.false_discovery_rate)}`,
     ],
   ];

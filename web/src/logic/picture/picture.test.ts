@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { answerOf, diffOf } from "../fixtures.ts";
 import { treeOf } from "../tree/tree.ts";
 import { escaped, scriptJson } from "./escape.ts";
-import { factsOfPair, factsOfWindow } from "./facts.ts";
+import { factsOfPair, factsOfPreceding, factsOfWindow } from "./facts.ts";
 import { fileFrames } from "./frames.ts";
 
 const paint = (): [string, string, string, string] => ["#fff", "#000", "#000", "#fff"];
@@ -40,9 +40,14 @@ describe("a file of a graph", () => {
     expect(facts.Observed).toMatch(/^1 node, 20\.0.s of CPU time observed/);
     expect(facts.Stacks).toBe("10 complete, 0 truncated, 0 unsymbolized, none lost");
     expect(facts.Samples).toMatch(/^10 samples, 500.ms of CPU time/);
+    const preceding = Object.fromEntries(factsOfPreceding(answerOf([{ name: "a", self: 10 }]), 100, "net_rx\u202e"));
+    expect(preceding["Preceding samples"]).toMatch(
+      /^on the same CPU, up to 100.ms before samples with net_rx⟨U\+202E⟩; each counts once$/,
+    );
+    expect(preceding.Samples).toMatch(/^10 samples/);
     const pair = Object.fromEntries(factsOfPair(diffOf([{ name: "a", self: 10, before: 2 }])));
     expect(pair["A: samples"]).toMatch(/^2 samples/);
     expect(pair["B: samples"]).toMatch(/^10 samples/);
-    expect(pair.Judged).toContain("confidence");
+    expect(pair.Judged).toMatch(/^by absolute, total; .*; 95.% CI; false discovery rate/);
   });
 });

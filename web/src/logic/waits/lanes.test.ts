@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { TimelineAnswer } from "../../api/types.ts";
-import { apart, stepFrom, waitAt, waitLanes, waitOfText, waitSentence, waitText, waitWords } from "./lanes.ts";
+import {
+  apart,
+  stepFrom,
+  waitAt,
+  waitLanes,
+  waitLine,
+  waitOfText,
+  waitSentence,
+  waitText,
+  waitWords,
+} from "./lanes.ts";
 
 /** all > main > read > __x64_sys_read > futex_do_wait, all > kthread > worker_thread. */
 const answer: TimelineAnswer = {
@@ -70,7 +80,7 @@ describe("waits of a timeline", () => {
       [3.5e8, 5e8, false],
       [0, 6e8, false],
     ]);
-    expect(waitWords(waits[0] as never)).toBe("in read(), waited for a lock at most 200\u202fms");
+    expect(waitWords(waits[0] as never)).toBe("in read(), waited for another thread at most 200\u202fms");
     expect(waitSentence(waits[0] as never, answer.from, 1e10)).toContain(", stands for 900\u202fms, until ");
     expect(waitLanes(waits)[0]).toMatchObject({ queued: 1e7, waited: 9e8 });
     // A sleep that is told twice, to a period.
@@ -108,7 +118,7 @@ describe("waits of a timeline", () => {
       [1e8, 3e8, 2e9],
       [3e8, 5e8, 2.2e9],
     ]);
-    expect(waitWords(waits[0] as never)).toBe("in read(), waited for a lock 40.0\u202fms");
+    expect(waitWords(waits[0] as never)).toBe("in read(), waited for another thread 40.0\u202fms");
     expect(waitWords(waits[1] as never)).toBe("in main(), waited for the CPU 99.1\u202fms");
     expect(waitWords(waits[3] as never)).toBe("in [app], waited for a time 700\u202fms");
     expect(waitSentence(waits[1] as never, answer.from, 1e10)).not.toContain("stands for");
@@ -120,11 +130,23 @@ describe("waits of a timeline", () => {
   it("are told in words", () => {
     const [lock, queue] = apart(answer).waits;
     if (lock === undefined || queue === undefined) throw new Error("none");
-    expect(waitWords(lock)).toBe("in read(), waited for a lock ≈ 180\u202fms");
+    expect(waitWords(lock)).toBe("in read(), waited for another thread ≈ 180\u202fms");
     expect(waitWords(queue)).toBe("in main(), waited for the CPU ≈ 99.0\u202fms");
     expect(waitSentence(queue, answer.from, 1e10)).toMatch(
       /^io \(8\) in main\(\), waited .*, since another took its CPU, until .*\.400 on CPU 0$/,
     );
+  });
+
+  it("say who ended them, where that was sampled", () => {
+    const wakers = { service: ["db"], process: ["db"], thread: ["writer"], tid: [5], stack: [1] };
+    const woken = { ...answer, wakers, samples: { ...answer.samples, waker: [null, 0, null, null, null] } };
+    const [lock, queue] = apart(woken).waits;
+    if (lock === undefined || queue === undefined) throw new Error("none");
+    expect(waitLine(lock)).toBe(`${waitWords(lock)}, woken by writer (db), in main()`);
+    const sentence = waitSentence(lock, answer.from, 1e10);
+    expect(sentence).toMatch(/, until .*\.300 on CPU 0, woken by writer \(db\), in main\(\)$/);
+    expect(waitLine(queue)).toBe(waitWords(queue));
+    expect(waitSentence(queue, answer.from, 1e10)).not.toContain("woken by");
   });
 
   it("are rows of threads, those first that waited for a CPU, and idle ones last", () => {

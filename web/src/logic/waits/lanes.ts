@@ -9,6 +9,7 @@ import { momentText, type Range } from "../flame/timeline.ts";
 import { duration } from "../text/format.ts";
 import { isWait } from "../text/unit.ts";
 import { partKey, partOf, stateWords } from "./parts.ts";
+import { KERNEL_BEGIN, wokenBy } from "./wokenBy.ts";
 
 export interface Wait {
   /** Nanoseconds from the answer's start; not before something was last told of its thread. */
@@ -27,6 +28,8 @@ export interface Wait {
   state: string;
   /** The system call or the function that it waited in; empty where that is not told. */
   place: string;
+  /** Who ended it, in words; empty where that was not sampled. */
+  waker: string;
   node: string;
   tid: string;
   thread: string;
@@ -62,8 +65,6 @@ function only(samples: TimelineSamples, places: readonly number[]): TimelineSamp
   };
 }
 
-/** Where every kernel thread begins: it says nothing of what one does. */
-const BEGIN = new Set(["ret_from_fork_asm", "ret_from_fork", "kthread"]);
 const SYSTEM_CALL = /^(?:__x64_|__arm64_|__ia32_|__se_|__do_|k)?sys_(\w+)$/;
 
 /** `read()` of the kernel's functions, else the innermost function that is none of the kernel. */
@@ -77,7 +78,7 @@ function placesOf({ nodes, strings, kinds }: TimelineAnswer): (leaf: number) => 
       if (kinds[nodes.kind[node] ?? 0] !== "kernel") return name === "" || name.startsWith("[") ? name : `${name}()`;
       const call = SYSTEM_CALL.exec(name)?.[1];
       if (call !== undefined) return `${call}()`;
-      if (!BEGIN.has(name)) outer = name;
+      if (!KERNEL_BEGIN.has(name)) outer = name;
     }
     return outer === "" ? "" : `${outer}()`;
   };
@@ -125,6 +126,7 @@ export function apart(answer: TimelineAnswer): { own: TimelineAnswer; waits: Wai
   const place = placesOf(answer);
   const seen = lastSeen();
   const queued = queuedBy(answer);
+  const woken = wokenBy(answer);
   const own: number[] = [];
   const waits: Wait[] = [];
   samples.offset_ns.forEach((told, i) => {
@@ -148,6 +150,7 @@ export function apart(answer: TimelineAnswer): { own: TimelineAnswer; waits: Wai
       part: partKey({ type, class: classes?.[i] ?? "" }),
       state: states?.[i] ?? "",
       place: place(samples.stack[i] ?? 0),
+      waker: woken(i),
       node: samples.node[i] ?? "",
       tid: String(samples.tid[i] ?? ""),
       thread: samples.thread[i] ?? "",
@@ -226,7 +229,7 @@ export function stepFrom(lanes: readonly WaitLane[], chosen: WaitPlace | null, k
   return { lane, at: lane === chosen.lane ? chosen.at : nearestWait(lanes[lane] as WaitLane, wait.end) };
 }
 
-/** `in read(), waited for a lock 180 ms`; `≈ 180 ms`, or `at most 180 ms`, where its length is not known. */
+/** `in read(), waited for another thread 180 ms`; `≈ 180 ms`, or `at most 180 ms`, where its length is not known. */
 export function waitWords({ part, place, length: ns, isLengthKnown, isCut }: Wait): string {
   const what = part === "run_queue" ? "for the CPU" : partOf(part).waitedFor;
   const about = isLengthKnown ? "" : isCut ? "at most " : "≈ ";
@@ -234,14 +237,20 @@ export function waitWords({ part, place, length: ns, isLengthKnown, isCut }: Wai
   return `${place === "" ? "" : `in ${place}, `}waited${what === "" ? "" : ` ${what}`} ${length}`;
 }
 
+/** The same with who ended it, where that is known. */
+export function waitLine(wait: Wait): string {
+  return wait.waker === "" ? waitWords(wait) : `${waitWords(wait)}, woken by ${wait.waker}`;
+}
+
 /** The same with whose it was, how it began and when it ended. */
 export function waitSentence(wait: Wait, fromMs: number, spanNs: number): string {
-  const { thread, tid, state, cpu, value, length, isCut } = wait;
+  const { thread, tid, state, cpu, value, length, isCut, waker } = wait;
   const isForOthers = isCut || value > SLACK * length;
   const weight = isForOthers ? `, stands for ${duration(value / 1e9)}` : "";
   const began = `${state === "" ? "" : `, ${stateWords(state)}`}${weight}`;
   const until = momentText(fromMs, wait.end, Math.min(spanNs, 1e9));
-  return `${thread} (${tid}) ${waitWords(wait)}${began}, until ${until}${cpu === "" ? "" : ` on CPU ${cpu}`}`;
+  const woken = waker === "" ? "" : `, woken by ${waker}`;
+  return `${thread} (${tid}) ${waitWords(wait)}${began}, until ${until}${cpu === "" ? "" : ` on CPU ${cpu}`}${woken}`;
 }
 
 /** For the address: when it ended, Unix milliseconds, and its thread. */

@@ -32,7 +32,14 @@ const part = (
 const PARTS = new Map<string, Told>([
   part("cpu", "Running", "", "on a CPU", "#2e9e5b", "#3fb46d"),
   part("run_queue", "For a CPU", "for a CPU", "ready to run, but without a CPU", "#d8432f", "#ef6a55"),
-  part("lock", "Lock", "for a lock", "another thread had it", "#8e44c9", "#b07be6"),
+  part(
+    "lock",
+    "Lock",
+    "for another thread",
+    "another thread: a lock, a condition, a parked worker",
+    "#8e44c9",
+    "#b07be6",
+  ),
   part("io", "Disk", "for a disk", "a disk, or what stands for one", "#b5651d", "#d98b45"),
   part("page fault", "Page fault", "for memory", "memory that was not there yet", "#c2337f", "#e06aa8"),
   part("network", "Network", "for a socket", "the other end of a socket", "#2b6fd6", "#6ea1f2"),

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { QueueLine, RunQueueAnswer } from "../../api/types.ts";
 import {
+  hasKinds,
+  ofQueues,
   queueCourse,
   queueHeight,
   queueLabel,
@@ -52,6 +54,17 @@ test("the label is one by which the selector can be asked", () => {
 test("of threads alone nothing is counted", () => {
   expect(uncounted('{service="web",node="a"}')).toBe(undefined);
   expect(uncounted('{service="web",thread="a"}')).toBe("thread");
+  expect(uncounted('{cpu="3",node="a"}')).toBe(undefined);
+  expect(uncounted('{cpu="3",service="web"}')).toBe("cpu and service at once");
+});
+
+test("kinds of other waits make no difference to waits for a CPU", () => {
+  const query = '{service="web",wait.class!="timer",wait.state!="idle"}';
+  expect(uncounted(query)).toBe(undefined);
+  expect(ofQueues(query)).toBe('{service="web"}');
+  expect(ofQueues('{wait.class="lock"}')).toBe("");
+  expect([hasKinds(query), hasKinds('{service="web"}'), hasKinds("")]).toEqual([true, false, false]);
+  expect(uncounted('{wait.class="lock",thread="a"}')).toBe("thread");
 });
 
 test("lines are broken where nothing waited, on a scale of powers of ten", () => {
@@ -72,8 +85,15 @@ test("without waits there is a scale all the same", () => {
 
 test("rows have threads as a mean over the window, and sort with what is not known last", () => {
   const row = queueRow(line("web", [1_000_000]), 10_000);
-  expect(row).toEqual({ name: "web", waits: 10, threads: 0.5, median: 20e-6, p99: null, longest: 0.001 });
+  expect(row).toEqual({ name: "web", waits: 10, threads: 0.5, median: 20e-6, p99: null, longest: 0.001, idle: null });
   const rows = [row, { ...row, name: "db", p99: 0.01 }];
   expect(sortedQueueRows(rows, { key: "p99", descending: true }).map(({ name }) => name)).toEqual(["db", "web"]);
   expect(sortedQueueRows(rows, { key: "name", descending: false }).map(({ name }) => name)).toEqual(["db", "web"]);
+});
+
+test("a CPU's row says how idle it was, where its ticks are told", () => {
+  const idle = (ticks: number | null, idleTicks: number | null) =>
+    queueRow({ ...line("3", [null]), ticks, idle_ticks: idleTicks }, 10_000).idle;
+  expect([idle(200, 150), idle(200, 0), idle(200, 201)]).toEqual([0.75, 0, 1]);
+  expect([idle(null, null), idle(0, 0)]).toEqual([null, null]);
 });

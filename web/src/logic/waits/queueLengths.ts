@@ -6,15 +6,29 @@ import type { QueueLine, RunQueueAnswer } from "../../api/types.ts";
 import { parseSelector } from "../labels/selector.ts";
 import type { Sort } from "../table/sort.ts";
 import { compareText } from "../text/names.ts";
+import { CLASS, STATE, withoutWaits } from "./chips.ts";
 
 /** What waits for a CPU are counted by; `cpu` and the others not at once. */
 const OF_PROGRAMS = ["service", "process", "container", "pod", "namespace", "workload", "unit", "cgroup"];
 export const QUEUE_LABELS: readonly string[] = ["service", "process", "node", "cpu", ...OF_PROGRAMS.slice(2)];
 
-/** A label of the selector by which waits are not counted, so that nothing is told of what it selects. */
+/** The selector without conditions on kinds of waits: each wait for a CPU counts, whatever its thread waits for else. */
+export function ofQueues(query: string): string {
+  return withoutWaits(query) ?? query;
+}
+
+/** Whether it has such conditions. */
+export function hasKinds(query: string): boolean {
+  return (parseSelector(query) ?? []).some(({ label }) => label === CLASS || label === STATE);
+}
+
+/** By what of the selector waits are not counted, so that nothing is told of what it selects. */
 export function uncounted(query: string): string | undefined {
-  const labels = (parseSelector(query) ?? []).map(({ label }) => label);
-  return labels.find((label) => !QUEUE_LABELS.includes(label));
+  const labels = (parseSelector(ofQueues(query)) ?? []).map(({ label }) => label);
+  const unknown = labels.find((label) => !QUEUE_LABELS.includes(label));
+  const ofPrograms = labels.find((label) => OF_PROGRAMS.includes(label));
+  if (unknown !== undefined || ofPrograms === undefined || !labels.includes("cpu")) return unknown;
+  return `cpu and ${ofPrograms} at once`;
 }
 
 /** The label to ask by where the page is by `by`: by one that the selector leaves a choice of. */
@@ -38,9 +52,11 @@ export interface QueueRow {
   median: number | null;
   p99: number | null;
   longest: number;
+  /** Share of the CPU's time in which it had nothing to do; null of programs. */
+  idle: number | null;
 }
 
-export const QUEUE_SORT_KEYS = ["name", "waits", "threads", "median", "p99", "longest"] as const;
+export const QUEUE_SORT_KEYS = ["name", "waits", "threads", "median", "p99", "longest", "idle"] as const;
 export type QueueSortKey = (typeof QUEUE_SORT_KEYS)[number];
 
 const seconds = (ns: number | null) => (ns === null ? null : ns / 1e9);
@@ -53,7 +69,13 @@ export function queueRow(line: QueueLine, windowMs: number): QueueRow {
     median: seconds(line.p50_ns),
     p99: seconds(line.p99_ns),
     longest: line.longest_ns / 1e9,
+    idle: idleShare(line),
   };
+}
+
+function idleShare({ ticks, idle_ticks }: QueueLine): number | null {
+  if (!ticks || typeof idle_ticks !== "number") return null;
+  return Math.min(1, idle_ticks / ticks);
 }
 
 export function sortedQueueRows(rows: readonly QueueRow[], { key, descending }: Sort<QueueSortKey>): QueueRow[] {

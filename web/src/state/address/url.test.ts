@@ -59,6 +59,7 @@ describe("the address", () => {
       waits: false,
       wait: "1763713380123.5-77",
       least: "50",
+      most: "60000",
       row: "=shop",
       ended: true,
       find: "web 6.8",

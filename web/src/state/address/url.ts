@@ -88,8 +88,9 @@ export interface PageState {
   waits: boolean;
   /** The selected wait of the timeline, as `logic/waits/lanes.ts` writes it; empty: none. */
   wait: string;
-  /** Waits shorter than so many milliseconds are left out; empty: none. */
+  /** Waits shorter, and waits longer than so many milliseconds are left out; empty: none. */
   least: string;
+  most: string;
   /** The row of the threads' time whose course is drawn, by its name behind a `=`; empty: all of them. */
   row: string;
   /** Agents that were replaced are listed too. */
@@ -171,6 +172,7 @@ export const DEFAULTS: PageState = {
   waits: true,
   wait: "",
   least: "",
+  most: "",
   row: "",
   ended: false,
   find: "",

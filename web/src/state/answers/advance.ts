@@ -5,6 +5,7 @@
 import { effect } from "@preact/signals";
 import { labelBehind, nextLabel } from "../../logic/labels/path.ts";
 import { amend, fields } from "../address/page.ts";
+import { compareSeries } from "./compare.ts";
 import { exploreSeries } from "./explore.ts";
 import { labels } from "./server.ts";
 
@@ -21,9 +22,10 @@ export function byBehind(label: string, query: string): string {
 
 export function startAdvance(): void {
   effect(() => {
-    const answer = exploreSeries.data.value;
+    const series = fields.view.value === "compare" ? compareSeries : exploreSeries;
+    const answer = series.data.value;
     const [by, query] = [fields.by.value, fields.query.value];
-    if (isAdvancing === null || exploreSeries.loading.value || answer === null || answer.by !== by) return;
+    if (isAdvancing === null || series.loading.value || answer === null || answer.by !== by) return;
     const next = labelBehind(by, known());
     const isWanted = isAdvancing.query === query && isAdvancing.by === by;
     isAdvancing = null;

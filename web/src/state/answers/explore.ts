@@ -8,6 +8,7 @@ import { ask, grouped, MIN_SHARE, SERIES_LIMIT, selection, TOP_LIMIT } from "../
 import { type Resource, resource } from "../question/resource.ts";
 import { comparing } from "./compare.ts";
 import { heatmapWindow, marks } from "./heatmap.ts";
+import { timelineSums, type WindowSums } from "./timeline.ts";
 
 const { view, by, rank } = fields;
 
@@ -35,6 +36,11 @@ export const flamegraph: Resource<ParsedFlamegraph> = resource(() => {
     return parse("flamegraph", await (asked ?? api.flamegraph(parameters, signal)), signal, isOwn);
   });
 });
+
+/** Which answer says how good the data of the one window is that is looked at; null where none does. */
+export const observed = computed<Resource<WindowSums> | null>(
+  () => timelineSums.value ?? (single.value === null ? null : flamegraph),
+);
 
 /** Rows that nobody asked for are no reason to show nothing: pairs of rows and stacks have limits of their own. */
 function withoutRows(bare: Parameters, signal: AbortSignal) {

@@ -1,16 +1,20 @@
 /** Names of the values that are numbers. They are asked for only where the page shows such a label. */
 import { api } from "../../api/index.ts";
+import { parseSelector } from "../../logic/labels/selector.ts";
 import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../../logic/labels/valueNames.ts";
 import { fields } from "../address/page.ts";
 import { ask, range } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { lists } from "./lists.ts";
 
-/** Whether the chart, the table or a list shows values of the label. */
+/** Whether the selection, the chart, the table or a list shows values of the label. */
 function isShown(label: Numbered): boolean {
-  const { view, by, rank } = fields;
-  if (view.value === "nodes" || view.value === "timeline") return false;
-  if (by.value === label || rank.value === label) return true;
+  const { view, by, rank, query, tab } = fields;
+  if (view.value === "nodes") return false;
+  if (parseSelector(query.value)?.some((one) => one.label === label && one.operator === "=")) return true;
+  if (view.value === "timeline") return false;
+  if (by.value === label || rank.value === label || tab.value === label) return true;
+  if (label === "container" && tab.value === "spent") return true;
   if (label !== "container" || view.value !== "explore") return false;
   return lists.data.value?.container?.series?.series.some(({ value }) => value !== "") ?? false;
 }

@@ -36,15 +36,22 @@ export function completing(): Promise<Completing | null> {
 /** Values and functions of others are further from a word than these. */
 const MOST_HITS = 1_000;
 
-/** Values that a word may mean; none where the server can't say. Whoever types on ends the question. */
-export async function meantBy(word: string, most: number, signal: AbortSignal): Promise<LabelMatcher[]> {
+/** What a word may mean. */
+export interface Meant {
+  values: LabelMatcher[];
+  /** Names of functions that were sampled in the days of the range, whatever is selected. */
+  functions: string[];
+}
+
+/** Nothing where the server can't say. Whoever types on ends the question. */
+export async function meantBy(word: string, most: number, signal: AbortSignal): Promise<Meant> {
   const { type, from, until } = page.peek();
   const parameters = { type, from, until, search: word, limit: MOST_HITS };
   const [file, { hits }] = await Promise.all([
     completing(),
     api.search(parameters, signal).catch(() => ({ hits: [] })),
   ]);
-  return file?.meanings(word, hits, most) ?? [];
+  return { values: file?.meanings(word, hits, most) ?? [], functions: file?.functionsAmong(hits) ?? [] };
 }
 
 /**

@@ -54,7 +54,7 @@ describe("an address of another version of the page", () => {
     expect(told.startsWith("Not understood in the address: shape=xxx")).toBe(true);
     expect(told.length).toBeLessThan(400);
     expect(strangersText("?view=timeline&group=service", { view: "timeline", group: "service" })).toBe(
-      "What ran before has no rows (group=service).",
+      "Preceding samples have no rows (group=service).",
     );
     for (const group of ["", "none", "auto"]) expect(strangersText("", { view: "timeline", group })).toBe("");
   });

@@ -28,6 +28,7 @@ const SORTS: readonly string[] = [
   ...TIME_SORT_KEYS,
 ];
 const MILLION = 1_000_000;
+const MOST_WAIT_MS = 400 * 86_400_000;
 
 const isTime = (text: string) => parseTime(text, 0) !== null;
 const isSpan = (text: string) => parseSpan(text) !== null;
@@ -52,6 +53,7 @@ const READS: { [K in keyof PageState]?: (text: string) => boolean } = {
   column: (text) => COLUMN_MS.some((ms) => String(ms / 1000) === text),
   before: (text) => isWhole(text, MILLION),
   least: (text) => isWhole(text, MILLION),
+  most: (text) => isWhole(text, MOST_WAIT_MS),
   row: (text) => text.startsWith("="),
   limit: (text) => isWhole(text, MOST_MOMENTS),
   tab: (text) => [...TABS, ...LABEL_ORDER].includes(text),
@@ -79,7 +81,7 @@ const ROWS_OF_NONE = ["", "none", "auto"];
 
 /** What is understood and holds in another view alone, in words. */
 export function idleIn({ view, group }: Pick<PageState, "view" | "group">): string {
-  return view === "timeline" && !ROWS_OF_NONE.includes(group) ? `What ran before has no rows (group=${group}).` : "";
+  return view === "timeline" && !ROWS_OF_NONE.includes(group) ? `Preceding samples have no rows (group=${group}).` : "";
 }
 
 const MOST_TOLD = 300;

@@ -13,8 +13,10 @@ export const SERIES_LIMIT = 19;
 export const TOP_LIMIT = 2_000;
 /** The server folds frames below a millionth of the window, so that nothing is left out of a million samples. */
 export const MIN_SHARE = 0.000001;
+/** Where sums alone are wanted, all but the root is folded. */
+export const ROOT_ONLY = 0.9999;
 
-const { view, type, query, from, until, least, runtime_frames } = fields;
+const { view, type, query, from, until, least, most, runtime_frames } = fields;
 const NS_PER_MS = 1e6;
 
 /** The present, as of the last question; moves when something is asked anew, so that windows hold still in between. */
@@ -39,10 +41,14 @@ export const ownFrames = computed<Parameters>(() =>
   runtime_frames.value === "" ? {} : { runtime_frames: runtime_frames.value },
 );
 
-/** Of waits those of this length or more count, whatever is asked of them. */
-export const lengths = computed<Parameters>(() =>
-  isWait(type.value) && least.value !== "" ? { min_value: Number(least.value) * NS_PER_MS } : {},
-);
+/** How long waits are that count, whatever is asked of them. */
+export const waitLengths = computed<Parameters>(() => ({
+  ...(least.value === "" ? {} : { min_wait: Number(least.value) * NS_PER_MS }),
+  ...(most.value === "" ? {} : { max_wait: Number(most.value) * NS_PER_MS }),
+}));
+
+/** The same where the page is of a type that tells of waits. */
+export const lengths = computed<Parameters>(() => (isWait(type.value) ? waitLengths.value : {}));
 
 /** What is selected, as the server is asked. */
 export const selection = computed<Parameters>(() => ({

@@ -7,12 +7,9 @@ import { stackOf } from "../../logic/series/stack.ts";
 import { halves } from "../../logic/time/windows.ts";
 import { page, rows } from "../address/page.ts";
 import { comparing, criteria, diff, isPaired, pair } from "../answers/compare.ts";
-import { ask, grouped, lengths, ownFrames } from "../question/question.ts";
+import { ask, grouped, lengths, ownFrames, ROOT_ONLY } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { sent } from "./tree.ts";
-
-/** All but the root is folded. */
-const ROOT_ONLY = 0.9999;
 
 /** Why both sides differ, on the tree as it was sent; empty while there is none. */
 export const changes = computed(() => {

@@ -25,8 +25,8 @@ const subject = computed<Parameters | null>(() => {
   if (fields.tab.value !== "spent") return null;
   if (!comparing.value) return single.value;
   if (!isPaired.value) return null;
-  const { type, query, from, until, except_from, except_until, min_value, runtime_frames } = pairParameters();
-  return { type, query, from, until, except_from, except_until, min_value, runtime_frames };
+  const { type, query, from, until, except_from, except_until, min_wait, max_wait, runtime_frames } = pairParameters();
+  return { type, query, from, until, except_from, except_until, min_wait, max_wait, runtime_frames };
 });
 
 /** Side A of a comparison; null where one window is looked at. */
@@ -40,7 +40,8 @@ const baseSubject = computed<Parameters | null>(() => {
     until: pair.base_until,
     except_from: pair.base_except_from,
     except_until: pair.base_except_until,
-    min_value: pair.min_value,
+    min_wait: pair.min_wait,
+    max_wait: pair.max_wait,
     runtime_frames: pair.runtime_frames,
   };
 });

@@ -5,7 +5,7 @@ import { CLASS, STATE, withoutWaits } from "../../logic/waits/chips.ts";
 import { WOKE } from "../../logic/waits/wakers.ts";
 import { fields } from "../address/page.ts";
 import { type Facets, facetsBy } from "../answers/facets.ts";
-import { ask, lengths, range } from "../question/question.ts";
+import { ask, range, waitLengths } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 
 /** More than agents tell apart. */
@@ -29,7 +29,7 @@ export const waitKinds: Resource<Facets> = resource(() => {
     type: subject.value,
     query,
     ...range.value,
-    ...(subject.value === fields.type.value ? lengths.value : {}),
+    ...waitLengths.value,
     parts: "top",
     limit: MOST_VALUES,
   };

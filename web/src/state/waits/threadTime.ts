@@ -1,40 +1,36 @@
 /** Where threads' time goes: by a label, and the course of the row that was chosen. */
 import { computed } from "@preact/signals";
 import { api, type ThreadTimeAnswer } from "../../api/index.ts";
-import { withMatcher } from "../../logic/labels/selector.ts";
 import { threadTimeOf } from "../../logic/waits/threadTime.ts";
 import { fields } from "../address/page.ts";
-import { ask } from "../question/question.ts";
+import { ask, waitLengths } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
-import { runQueue } from "./runQueue.ts";
+import { chosenRow, rowQuery } from "./row.ts";
+import { rowQueue, runQueue } from "./runQueue.ts";
 
 /** Rows of the table; the server says how many more there are. */
 export const MOST_ROWS = 1_000;
 
-const { view, query, from, until, by, row } = fields;
+const { view, query, from, until, by } = fields;
 
 const isShown = computed(() => view.value === "threads");
 
 export const threadTime: Resource<ThreadTimeAnswer> = resource(() => {
   if (!isShown.value) return null;
-  const parameters = { query: query.value, from: from.value, until: until.value, by: by.value, limit: MOST_ROWS };
+  const parameters = {
+    ...{ query: query.value, from: from.value, until: until.value, by: by.value, limit: MOST_ROWS },
+    ...waitLengths.value,
+  };
   return ask("threads' time", parameters, (signal) => api.threadTime(parameters, signal));
 });
-
-/** The name of the chosen row, which may be empty; null where none is chosen. */
-export const chosenRow = computed(() => (row.value.startsWith("=") ? row.value.slice(1) : null));
-
-/** The selector of the chosen row. */
-export const rowQuery = computed(() =>
-  chosenRow.value === null
-    ? query.value
-    : withMatcher(query.value, { label: by.value, operator: "=", value: chosenRow.value }),
-);
 
 /** The chosen row over time. */
 export const rowTime: Resource<ThreadTimeAnswer> = resource(() => {
   if (!isShown.value || chosenRow.value === null) return null;
-  const parameters = { query: rowQuery.value, from: from.value, until: until.value, by: by.value, limit: 1 };
+  const parameters = {
+    ...{ query: rowQuery.value, from: from.value, until: until.value, by: by.value, limit: 1 },
+    ...waitLengths.value,
+  };
   return ask("its course", parameters, (signal) => api.threadTime(parameters, signal));
 });
 
@@ -47,4 +43,5 @@ export function startThreadTime(): void {
   threadTime.start();
   rowTime.start();
   runQueue.start();
+  rowQueue.start();
 }

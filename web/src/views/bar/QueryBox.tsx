@@ -6,9 +6,9 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type * as Completion from "../../logic/labels/completing.ts";
 import { formatSelector, parseSelector, quote, tidySelector, wordOf } from "../../logic/labels/selector.ts";
-import { completing, labelValues, meantBy, refusalOf } from "../../state/answers/selector.ts";
+import { completing, labelValues, type Meant, meantBy, refusalOf } from "../../state/answers/selector.ts";
 import { labels } from "../../state/answers/server.ts";
-import { findFunction, functionNames } from "../../state/screen/functionNames.ts";
+import { findFunction, functionsNamed } from "../../state/screen/functionNames.ts";
 
 interface Props {
   name: string;
@@ -23,8 +23,9 @@ const MOST = 200;
 const LEAST_WORD = 2;
 const MOST_MEANINGS = 20;
 const MOST_FUNCTIONS = 5;
-/** Of a choice that is a function of the graph. No selector begins like this. */
+/** Of a choice that is a function: of the graph, or another one. No selector begins like this. */
 const FUNCTION = "function ";
+const ELSEWHERE = "function, not in this graph: ";
 const OPERATORS = ["=", "!=", "=~", "!~"];
 
 /** What is wrong with what was entered, and what to do. */
@@ -40,7 +41,7 @@ function unknownWord(word: string): Said {
     message: `Nothing in this time is called “${word}”, nor contains it.`,
     hint:
       "Looked at were the values of all labels, such as service, process, pod and node, " +
-      'and the functions of the graph. A selector is {label="value"}.',
+      'and the functions of these days. A selector is {label="value"}.',
   };
 }
 
@@ -76,8 +77,10 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   );
 
   /** Side A has no graph of its own to look into. */
-  const functionsLike = (word: string) =>
-    name === "Selector" ? functionNames(word, MOST_FUNCTIONS).map((one) => `${FUNCTION}${one}`) : [];
+  const functionsLike = (word: string, { functions }: Meant) =>
+    name === "Selector"
+      ? functionsNamed(word, functions, MOST_FUNCTIONS).map((one) => (one.isElsewhere ? ELSEWHERE : FUNCTION) + one.name)
+      : [];
 
   const close = () => {
     suggesting.current?.abort();
@@ -108,7 +111,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     const word = wordOf(now);
     if (word === null || word.length < LEAST_WORD) return;
     const meant = await meantBy(word, MOST_MEANINGS, mine.signal);
-    if (!mine.signal.aborted) offered([...list, ...meant.map(matcherText), ...functionsLike(word)]);
+    if (!mine.signal.aborted) offered([...list, ...meant.values.map(matcherText), ...functionsLike(word, meant)]);
   };
   // Who types before the labels are known is offered them once they are, but no longer who has entered the text.
   const hasLabels = labels.data.value !== null;
@@ -146,12 +149,12 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   const submitWord = async (word: string) => {
     const answer = await submitted((signal) => meantBy(word, MOST_MEANINGS, signal));
     if (answer === null) return;
-    const [first, ...others] = answer.value;
-    const functions = functionsLike(word);
+    const [first, ...others] = answer.value.values;
+    const functions = functionsLike(word, answer.value);
     if (first === undefined && functions.length === 0) setSaid(unknownWord(word));
     else if (first === undefined) {
       setSaid({
-        message: `No value is called “${word}”, but functions of the graph are: choose one to find it.`,
+        message: `No value is called “${word}”, but functions are: choose one to find it.`,
         hint: "",
       });
       setOffer({ of: word, at: { what: "label", prefix: word, from: 0 }, caret: word.length, list: functions });
@@ -159,7 +162,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     else {
       setSaid({ message: `Several values contain “${word}”: choose one.`, hint: "" });
       const at = { what: "label", prefix: word, from: 0 } as const;
-      setOffer({ of: word, at, caret: word.length, list: answer.value.map(matcherText) });
+      setOffer({ of: word, at, caret: word.length, list: answer.value.values.map(matcherText) });
     }
   };
   const enter = (now: string) => {
@@ -169,11 +172,12 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   };
   const take = (choice: string) => {
     if (offer === null) return;
-    if (choice.startsWith(FUNCTION)) {
+    const kind = [ELSEWHERE, FUNCTION].find((one) => choice.startsWith(one));
+    if (kind !== undefined) {
       close();
       setText(value);
       setSaid(null);
-      findFunction(choice.slice(FUNCTION.length));
+      findFunction(choice.slice(kind.length));
       return;
     }
     if (offer.at.what === "label" && parseSelector(choice)?.length === 1) {

@@ -35,21 +35,20 @@ export function ShareChoices({ close }: { close: () => void }) {
             <small>a range up to now stays one</small>
           </button>
         </li>
-        {page.value.view !== "nodes" &&
-          (["html", "png"] as const).map((kind) => (
-            <li key={kind}>
-              <button
-                type="button"
-                onClick={() => {
-                  close();
-                  saveAs(kind);
-                }}
-              >
-                <b>Save as {kind === "html" ? "an HTML file" : "PNG"}</b>
-                <small>{kind === "html" ? "one file, which needs no server" : "what is in sight"}</small>
-              </button>
-            </li>
-          ))}
+        {(page.value.view === "nodes" ? (["html"] as const) : (["html", "png"] as const)).map((kind) => (
+          <li key={kind}>
+            <button
+              type="button"
+              onClick={() => {
+                close();
+                saveAs(kind);
+              }}
+            >
+              <b>Save as {kind === "html" ? "an HTML file" : "PNG"}</b>
+              <small>{kind === "html" ? "one file, which needs no server" : "what is in sight"}</small>
+            </button>
+          </li>
+        ))}
         <li>
           <button
             type="button"

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Exposure, Period, Quality as QualityFigures } from "../../api/types.ts";
 import { agentsOf, howMany } from "../../logic/agents/agents.ts";
-import { gapsOf, idleText, lossOf, unseenOf } from "../../logic/agents/loss.ts";
+import { gapsOf, idleText, lossOf, unseenOf, waitsPart, waitsText } from "../../logic/agents/loss.ts";
 import { ratesOf } from "../../logic/agents/rates.ts";
 import { count, duration, percent, plural, shareOf } from "../../logic/text/format.ts";
 import {
@@ -40,6 +40,7 @@ export function Quality(props: Props) {
   const gap = gapsOf(exposure, props.window);
   const gapMs = gap.all;
   const unseen = unseenOf(exposure);
+  const waits = waitsPart(exposure);
   const idle = idleText(exposure);
   const truncated = shareOf(quality.truncated_samples, samples);
   const unnamed = shareOf(quality.unnamed_samples, samples);
@@ -102,6 +103,14 @@ export function Quality(props: Props) {
           ].join("")}
           warn={gap.inside > 0 || unseen > 0}
         />
+        {waits !== null && (
+          <Figure
+            name="waits observed"
+            value={`${percent(waits)} of the time`}
+            hint={`${waitsText(exposure)}: where threads switch very often, an agent looks at their waits in turns`}
+            warn={true}
+          />
+        )}
         {props.name !== "A" && <Silent />}
       </dl>
     </div>

@@ -3,6 +3,7 @@
  */
 import { signal } from "@preact/signals";
 import type { Mode } from "../../logic/series/stack.ts";
+import { endsLongPress, longPress } from "../ui/hooks.ts";
 import { actionOf, actOnValue, onAltEnter } from "./valueActions.ts";
 
 export interface Value {
@@ -13,8 +14,6 @@ export interface Value {
 
 /** The value whose menu is open, what it stands beside, and where. */
 export const openValue = signal<(Value & { by: HTMLElement; x: number }) | null>(null);
-
-const LONG_PRESS_MS = 500;
 
 function show(of: Value, by: HTMLElement, x: number): void {
   openValue.value = { ...of, by, x };
@@ -28,12 +27,9 @@ export function showValueMenu(label: string, value: string, by: HTMLElement, x: 
 /** What a button of a value does: a click takes the value, and what asks for a menu opens it. */
 export function valueHandlers(label: string, value: string, mode: Mode | null = null) {
   const of = { label, value, mode };
-  let press: ReturnType<typeof setTimeout> | undefined;
-  let isLong = false;
   return {
     onClick: (event: MouseEvent) => {
-      if (isLong) isLong = false;
-      else actOnValue(label, value, actionOf(event), mode);
+      if (!endsLongPress(event)) actOnValue(label, value, actionOf(event), mode);
     },
     onKeyDown: (event: KeyboardEvent) => onAltEnter(event, (as) => actOnValue(label, value, as, mode)),
     onContextMenu: (event: MouseEvent) => {
@@ -42,19 +38,11 @@ export function valueHandlers(label: string, value: string, mode: Mode | null = 
       // Of keys there is no place of the pointer.
       show(of, by, event.clientX || by.getBoundingClientRect().left);
     },
-    onPointerDown: (event: PointerEvent) => {
-      isLong = false;
-      if (event.pointerType !== "touch") return;
+    ...longPress((event) => {
       const by = event.currentTarget as HTMLElement;
       const x = event.clientX;
-      press = setTimeout(() => {
-        isLong = true;
-        show(of, by, x);
-      }, LONG_PRESS_MS);
-    },
-    onPointerUp: () => clearTimeout(press),
-    onPointerCancel: () => clearTimeout(press),
-    onPointerLeave: () => clearTimeout(press),
+      return () => show(of, by, x);
+    }),
   };
 }
 

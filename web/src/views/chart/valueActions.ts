@@ -50,8 +50,8 @@ export function actOnValue(
   const sides = againstRest(query, label, value);
   if (action === "only") {
     const wanted = inMode(sides.query);
-    const advances = view === "explore" || view === "threads";
-    navigate({ query: wanted, focus: "", row: "", ...(advances ? { by: byBehind(label, wanted) } : {}) });
+    // Of a comparison the windows and side A's selector stay: it is looked at closer, and is no other one.
+    navigate({ query: wanted, focus: "", row: "", by: byBehind(label, wanted) });
   } else compareSelectors(inMode(sides.query), inMode(sides.baseQuery));
 }
 

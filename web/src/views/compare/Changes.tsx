@@ -77,7 +77,7 @@ function side(of: DiffAnswer["base"], type: string) {
   return { window: of, samples, rate: level ?? of.rate ?? 0, cpuSeconds, unit, periods, exposure, quality };
 }
 
-/** A/A: nothing changed by construction, unless A itself is not steady. */
+/** A/A: nothing changed by construction, unless A itself is unstable. */
 function Control({ answer }: { answer: ParsedDiff }) {
   const { data, error, loading } = control;
   const found = data.value;
@@ -98,7 +98,7 @@ function Control({ answer }: { answer: ParsedDiff }) {
       data-testid="control"
       title={
         "The two halves of A, judged like A and B: how many of their frames would be coloured. What differs is noise, " +
-        "or A is not as steady as it should be to compare with."
+        "or the baseline is unstable."
       }
     >
       {found === null || loading.value ? (

@@ -36,8 +36,8 @@ const APART: Record<string, string> = { grew: "B more", shrank: "A more", new: "
 const NOTHING: Record<Only, string> = {
   "": "Nothing to show.",
   significant: "No significant change between A and B.",
-  new: "Nothing is in B alone beyond chance.",
-  gone: "Nothing is in A alone beyond chance.",
+  new: "No significant change: nothing is in B alone.",
+  gone: "No significant change: nothing is in A alone.",
 };
 
 /** Pixels from which on there is room for what both sides divided are. */

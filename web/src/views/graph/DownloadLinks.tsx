@@ -5,9 +5,9 @@ import { sent } from "../../state/screen/tree.ts";
 import { saveAs } from "../lazyViews.tsx";
 
 export interface Download {
-  path: "/flamegraph" | "/diff";
+  path: "/flamegraph" | "/diff" | "/timeline";
   parameters: Parameters;
-  /** What the table ranks. */
+  /** What the table ranks; of preceding samples there is none to download. */
   by: string;
 }
 
@@ -27,6 +27,8 @@ const FORMATS: Record<Download["path"], readonly [string, string, string][]> = {
     ["collapsed", "Collapsed stacks", "a;b;c A B, for inferno-flamegraph"],
     ["json", "JSON", "what this page draws"],
   ],
+  // Of preceding samples the server has one form.
+  "/timeline": [["", "JSON", "what this page draws"]],
 };
 
 /** Made by the page: zoom, search and changes of the tree are kept, and what was asked stands in it. */
@@ -42,7 +44,9 @@ export function DownloadLinks({ path, parameters, by, close }: Download & { clos
   const group = shown === null ? "" : rowLabels(shown).join(",");
   const every = [
     ...FORMATS[path].map(([format, title, purpose]) => [path, { format, group }, title, purpose] as const),
-    ["/top", { format: "csv", by, limit: MOST_ROWS }, "CSV", `a table by ${by}, for a spreadsheet`] as const,
+    ...(path === "/timeline"
+      ? []
+      : [["/top", { format: "csv", by, limit: MOST_ROWS }, "CSV", `a table by ${by}, for a spreadsheet`] as const]),
   ];
   return (
     <ul class="menu-list">

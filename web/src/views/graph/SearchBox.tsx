@@ -51,6 +51,15 @@ export function SearchBox() {
   );
 }
 
+/** `isAll`: all of the selection was searched, if nothing is done to the graph. */
+function noneText(isAll: boolean): string {
+  const { match, transform } = page.value;
+  const name = patternName(match);
+  // A function that was chosen by its name may have run elsewhere, or at another time.
+  if (name !== match) return isAll && transform === "" ? `not in this selection: ${name}` : "no frame is called so";
+  return `no frame matches${/[|*^$]/.test(match) ? ": /…/ is a regular expression" : ""}`;
+}
+
 function toMatch(direction: 1 | -1): void {
   const shown = tree.value.tree;
   const found = searchResult.value;
@@ -84,7 +93,7 @@ export function SearchFigures() {
         }}
       >
         {isNone ? (
-          `no frame matches${/[|*^$]/.test(fields.match.value) ? ": /…/ is a regular expression" : ""}`
+          noneText(!shown.trimmed || whole !== null)
         ) : (
           <>
             <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>

@@ -1,5 +1,5 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. Ten thousand are a table as any. */
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { agentsOf } from "../../logic/agents/agents.ts";
 import {
   FLEET_KEYS,
@@ -19,6 +19,7 @@ import { isOpen, navigate, type PageState, page } from "../../state/address/page
 import { nodes } from "../../state/answers/agents.ts";
 import { clockNow } from "../../state/live.ts";
 import { canLookCloser } from "../../state/moments/closer.ts";
+import { shownTable } from "../../state/moments/shownTable.ts";
 import { lookCloser } from "../bar/Help.tsx";
 import { InstallLine } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
@@ -27,7 +28,7 @@ import { FoldButton } from "../ui/Fold.tsx";
 import { Go } from "../ui/Go.tsx";
 import { EmptyNotice, ErrorNotice, Missing } from "../ui/Notices.tsx";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
-import { detailsOf, FIGURES, idOf, isAgent, nodeName, STATE_TEXTS, versionText } from "./agentTexts.tsx";
+import { agentTable, detailsOf, FIGURES, idOf, isAgent, nodeName, STATE_TEXTS, versionText } from "./agentTexts.tsx";
 import { FleetTotals } from "./FleetTotals.tsx";
 
 /** What needs a person stands first. */
@@ -69,6 +70,13 @@ function Fleet({ rows }: { rows: Parameters<typeof agentsOf>[0] }) {
   );
   const columns = useMemo(() => columnsOf(), []);
   const isNarrowed = find !== "" || state !== "" || version !== "" || kernel !== "" || trouble !== "";
+  useEffect(() => {
+    const of = sorted.length < fleet.length ? `${count(sorted.length)} of ` : "";
+    shownTable.value = () => agentTable(`${of}${plural(fleet.length, "agent")}`, sorted, clockNow.peek());
+    return () => {
+      shownTable.value = null;
+    };
+  }, [sorted, fleet]);
   if (fleet.length === 0)
     return (
       <EmptyNotice title="No agent has reported yet.">

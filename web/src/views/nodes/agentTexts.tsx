@@ -5,6 +5,7 @@ import { costOf, cpuShareOf } from "../../logic/agents/agents.ts";
 import type { FleetKey, Member } from "../../logic/agents/fleet.ts";
 import { limitsOf } from "../../logic/agents/limits.ts";
 import { idleText, lossOf } from "../../logic/agents/loss.ts";
+import { type TextTable, textTable } from "../../logic/picture/textTable.ts";
 import { ago, brief, bytes, count, digits, duration, percent } from "../../logic/text/format.ts";
 import type { Column } from "../ui/VirtualTable.tsx";
 
@@ -184,4 +185,13 @@ export function detailsOf(member: Member, now: number): [string, string][] {
     ["Agent CPU", `${sharePerCpu(member)}; ${costText(member)}; ${perSample(member)} a sample`],
     ["Memory", `RSS ${bytes(row.rss_bytes)}, BPF maps ${bytes(row.bpf_map_bytes)}`],
   ];
+}
+
+/** All that is known of these agents, a row each: what a file of this view holds. */
+export function agentTable(title: string, members: readonly Member[], now: number): TextTable {
+  return textTable(
+    title,
+    "Node",
+    members.map((member) => ({ name: nodeName(member), told: detailsOf(member, now) })),
+  );
 }

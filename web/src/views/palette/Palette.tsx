@@ -3,9 +3,10 @@ import { useEffect, useId, useState } from "preact/hooks";
 import { ranked } from "../../logic/text/palette.ts";
 import { askSaved } from "../../state/moments/saved.ts";
 import { useDialog } from "../ui/hooks.ts";
-import { type Action, fixedItems, functionItems, LEAST_WORD, savedItems, valueItems } from "./items.ts";
+import { type Action, fixedItems, foundItems, functionItems, LEAST_WORD, savedItems } from "./items.ts";
 
 const MOST = 40;
+const NOTHING = { of: "", values: [], functions: [] };
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
 
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -13,21 +14,22 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const { leave, dialog } = useDialog(onClose);
   const [text, setText] = useState("");
   const [picked, setPicked] = useState(0);
-  const [values, setValues] = useState<{ of: string; items: Action[] }>({ of: "", items: [] });
+  const [found, setFound] = useState<{ of: string; values: Action[]; functions: string[] }>(NOTHING);
   useEffect(() => void askSaved(), []);
 
   const word = text.trim();
   useEffect(() => {
     if (word.length < LEAST_WORD) return;
     const mine = new AbortController();
-    void valueItems(word, mine.signal).then((items) => {
-      if (!mine.signal.aborted) setValues({ of: word, items });
+    void foundItems(word, mine.signal).then((items) => {
+      if (!mine.signal.aborted) setFound({ of: word, ...items });
     });
     return () => mine.abort();
   }, [word]);
-  const looked = word.length < LEAST_WORD ? [] : functionItems(word);
-  const known = word.length >= LEAST_WORD && values.of === word ? values.items : [];
-  const items = [...ranked([...fixedItems(), ...savedItems()], text, MOST), ...known, ...looked].slice(0, MOST);
+  const known = found.of === word ? found : NOTHING;
+  const functions = word.length < LEAST_WORD ? [] : functionItems(word, known.functions);
+  const fixed = ranked([...fixedItems(), ...savedItems()], text, MOST);
+  const items = [...fixed, ...known.values, ...functions].slice(0, MOST);
   const at = Math.min(picked, Math.max(0, items.length - 1));
   useEffect(() => document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" }), [at, text]);
 
@@ -43,7 +45,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     else return;
     event.preventDefault();
   };
-  const isLooking = word.length >= LEAST_WORD && values.of !== word;
+  const isLooking = word.length >= LEAST_WORD && found.of !== word;
   return (
     <dialog class="palette" aria-label="Go to" {...dialog}>
       <input
@@ -83,9 +85,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
       </div>
       <p class="dim" role="status">
         {isLooking
-          ? "Looking for values …"
+          ? "Looking for values and functions …"
           : items.length === 0
-            ? `Nothing is called “${word}”: no view, no action, no value in this time, no function of the graph.`
+            ? `Nothing is called “${word}”: no view, no action, no value and no function in this time.`
             : ""}
       </p>
     </dialog>

@@ -1,6 +1,6 @@
-/** What the palette can do: views, values of labels, functions of the graph, actions. */
+/** What the palette can do: views, values of labels, functions, actions. */
 
-import { formatSelector, parseSelector, quote, withMatcher } from "../../logic/labels/selector.ts";
+import { parseSelector, quote } from "../../logic/labels/selector.ts";
 import { UNITS, type UnitChoice } from "../../logic/text/figure.ts";
 import type { Item } from "../../logic/text/palette.ts";
 import { plainLine } from "../../logic/text/plain.ts";
@@ -11,11 +11,12 @@ import { meantBy } from "../../state/answers/selector.ts";
 import { canLookCloser, LOOKED_AT, type LookedAt } from "../../state/moments/closer.ts";
 import { compareVersionsOf } from "../../state/moments/said.ts";
 import { recent, saved } from "../../state/moments/saved.ts";
-import { findFunction, functionNames } from "../../state/screen/functionNames.ts";
+import { findFunction, functionsNamed } from "../../state/screen/functionNames.ts";
 import { choosePair, colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { changeFor, VIEWS, type View } from "../bar/Header.tsx";
 import { lookCloser, openDialog } from "../bar/Help.tsx";
+import { actOnValue } from "../chart/valueActions.ts";
 import { addressTitle } from "../saved/addressTitle.ts";
 
 export interface Action extends Item {
@@ -139,22 +140,27 @@ function unitWord(choice: UnitChoice): string {
   return { cores: rateHead(unit), time: timeHead(unit), samples: "samples", share: "%" }[choice];
 }
 
-/** Functions of the graph that are called like this. */
-export function functionItems(word: string): Action[] {
-  return functionNames(word, MOST_FUNCTIONS).map((name) => ({
-    kind: "function",
+/** Functions that are called like this: of the graph, and of those that the server found others. */
+export function functionItems(word: string, found: readonly string[]): Action[] {
+  return functionsNamed(word, found, MOST_FUNCTIONS).map(({ name, isElsewhere }) => ({
+    kind: isElsewhere ? "function, not in this graph" : "function",
     title: name,
     run: () => findFunction(name),
   }));
 }
 
-/** Values of all labels that are called like this: each narrows the selection. */
-export async function valueItems(word: string, signal: AbortSignal): Promise<Action[]> {
-  return (await meantBy(word, MOST_VALUES, signal)).map((matcher) => ({
+/**
+ * What the server finds: values of all labels that are called like this, of which each narrows the selection and leads
+ * the chart on, and names of functions.
+ */
+export async function foundItems(word: string, signal: AbortSignal): Promise<{ values: Action[]; functions: string[] }> {
+  const { values, functions } = await meantBy(word, MOST_VALUES, signal);
+  const items = values.map(({ label, value }) => ({
     kind: "value",
-    title: `${matcher.label}=${quote(matcher.value)}`,
-    run: () => navigate({ query: withMatcher(page.peek().query, matcher) || formatSelector([matcher]), focus: "" }),
+    title: `${label}=${quote(value)}`,
+    run: () => actOnValue(label, value, "only"),
   }));
+  return { values: items, functions };
 }
 
 /** Views with names, and what was looked at last. */

@@ -1,6 +1,7 @@
-/** One file of HTML that needs no server: facts, pictures, the graph with all it takes to look into it, a table. */
+/** One file of HTML that needs no server: facts, pictures, the graph with all it takes to look into it, tables. */
 import { escaped, scriptJson } from "../../logic/picture/escape.ts";
 import type { Fact } from "../../logic/picture/facts.ts";
+import type { TextTable } from "../../logic/picture/textTable.ts";
 import { count } from "../../logic/text/format.ts";
 import { type FileData, viewer } from "./viewer.ts";
 
@@ -10,6 +11,9 @@ export interface HtmlParts {
   /** Charts as they are on the screen: what they show, and their pixels as a data URL. */
   images: readonly (readonly [alt: string, url: string])[];
   graph: FileData | null;
+  /** Of a view that is a table. */
+  table: TextTable | null;
+  dark: boolean;
 }
 
 const MOST_FUNCTIONS = 50;
@@ -32,7 +36,8 @@ canvas{display:block;width:100%}
 overflow-wrap:anywhere;pointer-events:none}
 #said{min-height:1.4em;overflow-wrap:anywhere}
 table{border-collapse:collapse}th,td{padding:2px 12px 2px 0;text-align:right}
-th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere}`;
+th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere}
+.wide{overflow-x:auto}.wide th,.wide td{text-align:left;vertical-align:top}`;
 
 /** Functions by their samples, a recursion counted once: what the canvas shows, as text. */
 function functionRows({ frames }: FileData): [string, string, number, number][] {
@@ -79,9 +84,20 @@ ${rows.join("\n")}
 <script>(${viewer.toString().replaceAll("</", "<\\/")})(JSON.parse(document.getElementById("data").textContent))</script>`;
 }
 
-export function htmlFile({ title, facts, images, graph }: HtmlParts): string {
+/** What is wider than the screen scrolls by itself, by keys too. */
+function tablePart({ title, head, rows }: TextTable): string {
+  const line = (texts: readonly string[], cell: "th" | "td") =>
+    `<tr>${texts.map((text) => `<${cell}><bdi>${escaped(text)}</bdi></${cell}>`).join("")}</tr>`;
+  return `<h2>${escaped(title)}</h2>
+<div class="wide" tabindex="0" role="region" aria-label="${escaped(title)}">
+<table><thead>${line(head, "th")}</thead><tbody>
+${rows.map((row) => line(row, "td")).join("\n")}
+</tbody></table></div>`;
+}
+
+export function htmlFile({ title, facts, images, graph, table, dark }: HtmlParts): string {
   return `<!doctype html>
-<html lang="en"${graph?.dark ? ' class="dark"' : ""}><head><meta charset="utf-8">
+<html lang="en"${dark ? ' class="dark"' : ""}><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${POLICY}">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${escaped(title)}</title><style>${STYLE}</style></head><body>
@@ -89,6 +105,7 @@ export function htmlFile({ title, facts, images, graph }: HtmlParts): string {
 <dl>${facts.map(([name, text]) => `<dt>${escaped(name)}</dt><dd>${escaped(text)}</dd>`).join("\n")}</dl>
 ${images.map(([alt, url]) => `<p><img src="${escaped(url, Number.POSITIVE_INFINITY)}" alt="${escaped(alt)}"></p>`).join("\n")}
 ${graph === null ? "" : graphPart(graph)}
+${table === null ? "" : tablePart(table)}
 </body></html>
 `;
 }

@@ -1,6 +1,7 @@
 /** Saves what the page shows as a file that tells on its own what was asked. */
 import { effect } from "@preact/signals";
 import { partOf, viewOf } from "../../logic/flame/layout.ts";
+import { patternName } from "../../logic/flame/search.ts";
 import {
   coresOfSides,
   frameText,
@@ -9,8 +10,9 @@ import {
   measureOfPair,
   type WindowMeasure,
 } from "../../logic/graph/measure.ts";
-import { type Fact, factsOfPair, factsOfWindow, windowText } from "../../logic/picture/facts.ts";
+import { type Fact, factsOfPair, factsOfPreceding, factsOfWindow, windowText } from "../../logic/picture/facts.ts";
 import { fileFrames } from "../../logic/picture/frames.ts";
+import type { TextTable } from "../../logic/picture/textTable.ts";
 import { count, percent } from "../../logic/text/format.ts";
 import { plainLine } from "../../logic/text/plain.ts";
 import { timeWords } from "../../logic/text/unit.ts";
@@ -19,8 +21,9 @@ import { page } from "../../state/address/page.ts";
 import { comparing, diff, sideNames } from "../../state/answers/compare.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
 import { info } from "../../state/answers/server.ts";
-import { beforeHits } from "../../state/answers/timeline.ts";
+import { beforeHits, isBeforeShown, laneQuery } from "../../state/answers/timeline.ts";
 import { say } from "../../state/moments/said.ts";
+import { shownTable } from "../../state/moments/shownTable.ts";
 import { range } from "../../state/question/question.ts";
 import { colourPair } from "../../state/screen/pair.ts";
 import { searchResult } from "../../state/screen/search.ts";
@@ -38,19 +41,27 @@ const NARROWEST = 480;
 const NAME_ROOM = 200;
 const CHARTS = [
   ["timechart", "The chart over time"],
-  ["heatmap", "Heatmap"],
-  ["timeline", "Samples in order"],
+  ["heatmap", "Sub-second heatmap"],
+  ["timeline", "Sample timeline"],
 ] as const;
 
-/** What samples of the graph stand for; null where the view has no graph of a window. */
+/** The answer of one window whose graph is on the screen: on a timeline, of what ran before what is looked for. */
+function windowNow() {
+  const { view } = page.peek();
+  if (view === "threads" || view === "nodes") return null;
+  if (view !== "timeline") return flamegraph.data.peek();
+  const answer = isBeforeShown.peek() ? beforeHits.data.peek() : null;
+  return answer === null || answer.samples === 0 ? null : answer;
+}
+
+/** What samples of the graph stand for; null where the view has no graph. */
 function measureNow(): WindowMeasure | null {
-  if (["timeline", "threads", "nodes"].includes(page.peek().view)) return null;
   let measure: Measure | null = null;
   if (comparing.peek()) {
     const answer = diff.data.peek();
     if (answer !== null) measure = measureOfPair("", answer.period_ns, answer.normalize, coresOfSides(answer));
   } else {
-    const answer = flamegraph.data.peek();
+    const answer = windowNow();
     if (answer !== null) measure = measureOf("", answer);
   }
   if (measure === null) return null;
@@ -88,10 +99,18 @@ function answerFacts(): Fact[] {
     const answer = diff.data.peek();
     return answer === null ? [] : factsOfPair(answer);
   }
-  const answer = flamegraph.data.peek();
-  if (answer !== null && !["timeline", "threads"].includes(page.peek().view)) return factsOfWindow(answer);
+  const { view, query, before, hit } = page.peek();
+  // Of agents the table says all; no window is chosen there.
+  if (view === "nodes") return [];
+  const lane = view === "timeline" && laneQuery.peek() !== query ? laneQuery.peek() : "";
+  const ofLane: Fact[] = lane === "" ? [] : [["Timeline of", plainLine(lane, NAME_ROOM)]];
+  const answer = windowNow();
+  if (answer !== null && view === "timeline")
+    return [...ofLane, ...factsOfPreceding(answer, Number(before), patternName(hit))];
+  if (answer !== null) return factsOfWindow(answer);
   return [
-    ["Selector", plainLine(page.peek().query || "{}", NAME_ROOM)],
+    ...ofLane,
+    ["Selector", plainLine(query || "{}", NAME_ROOM)],
     ["Window", windowText(range.peek())],
   ];
 }
@@ -113,7 +132,8 @@ function lookFacts(scene: PictureScene | null): Fact[] {
 
 function titleText(): string {
   const { view, query } = page.peek();
-  return `Stakeout, ${view}${query === "" ? "" : `: ${plainLine(query, NAME_ROOM)}`}`;
+  const isOfAll = query === "" || view === "nodes";
+  return `Stakeout, ${view}${isOfAll ? "" : `: ${plainLine(query, NAME_ROOM)}`}`;
 }
 
 function give(content: Blob, kind: FileKind): void {
@@ -141,7 +161,7 @@ async function answered(): Promise<void> {
   end();
 }
 
-/** Views without a graph are facts, and their charts as they are on the screen. */
+/** Views without a graph are facts, and their charts as they are on the screen, or their table. */
 export async function saveFile(kind: FileKind): Promise<void> {
   await answered();
   const measure = measureNow();
@@ -168,8 +188,15 @@ export async function saveFile(kind: FileKind): Promise<void> {
   } else {
     const images = charts.map(([alt, canvas]) => [alt, canvas.toDataURL()] as const);
     const { graph, told } = scene === null || measure === null ? NO_GRAPH : graphData(scene, measure);
-    give(new Blob([htmlFile({ title, facts: [...facts, ...told], images, graph })], { type: "text/html" }), kind);
+    const table = shownTable.peek()?.() ?? null;
+    const parts = { title, facts: [...facts, ...told, ...leftOut(table)], images, graph, table };
+    give(new Blob([htmlFile({ ...parts, dark: theme.peek() === "dark" })], { type: "text/html" }), kind);
   }
+}
+
+function leftOut(table: TextTable | null): Fact[] {
+  if (table === null || table.rows.length === table.all) return [];
+  return [["Left out", `of ${count(table.all)} rows those behind the first ${count(table.rows.length)}`]];
 }
 
 const NO_GRAPH = { graph: null, told: [] as Fact[] };

@@ -4,7 +4,7 @@ import { isBelow, nextLabel, type Path, pathOf, withoutMatcher } from "../../log
 import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { byBehind } from "../../state/answers/advance.ts";
 import { comparing } from "../../state/answers/compare.ts";
-import { flamegraph, single } from "../../state/answers/explore.ts";
+import { observed } from "../../state/answers/explore.ts";
 import { absentLabels } from "../../state/answers/judged.ts";
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { labels } from "../../state/answers/server.ts";
@@ -58,9 +58,10 @@ export function Scope() {
 
 /** Of the one window that is looked at. */
 function Data() {
-  const answer = flamegraph.data.value;
-  if (single.value === null || answer === null || answer.samples === 0) return null;
-  return <DataChip faults={faultsOf({ ...answer, window: answer })} isStale={flamegraph.stale.value} />;
+  const source = observed.value;
+  const answer = source?.data.value ?? null;
+  if (source === null || answer === null || answer.samples === 0) return null;
+  return <DataChip faults={faultsOf({ ...answer, window: answer })} isStale={source.stale.value} />;
 }
 
 function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
@@ -69,7 +70,8 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
   const known = (labels.data.value?.labels ?? []).filter((label) => !absentLabels.value.includes(label));
   const below = nextLabel(last?.label ?? "node", known);
   // The chart may have gone further, past labels of one value.
-  const next = below !== null && view === "explore" && isBelow(by, below) ? by : below;
+  const isCharted = view === "explore" || view === "compare";
+  const next = below !== null && isCharted && isBelow(by, below) ? by : below;
   return (
     <nav class="crumbs" aria-label="What is selected">
       <ol>
@@ -101,7 +103,7 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
             </button>
           </li>
         ))}
-        {crumbs.map(({ label, value, above, query: upTo }) => (
+        {crumbs.map(({ label, value, above, keepsBelow, without, query: upTo }) => (
           <li key={label}>
             <span aria-hidden="true">›</span>
             <Menu
@@ -128,7 +130,19 @@ function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
                       All of {layerName(value, 0, label)}
                     </button>
                   )}
-                  <Siblings label={label} query={above} chosen={value} close={close} />
+                  {without !== null && (
+                    <button
+                      type="button"
+                      class="button crumb-all"
+                      onClick={() => {
+                        navigate({ query: without, focus: "" });
+                        close();
+                      }}
+                    >
+                      Any {label}
+                    </button>
+                  )}
+                  <Siblings label={label} query={above} chosen={value} keepsBelow={keepsBelow} close={close} />
                 </>
               )}
             </Menu>

@@ -1,12 +1,13 @@
 /** How long threads waited for a CPU: median, 99 in 100 and the longest over time, and by a label. */
 import { useMemo, useState } from "preact/hooks";
-import { cores, count, duration, plural } from "../../logic/text/format.ts";
+import type { RunQueueAnswer } from "../../api/types.ts";
+import { cores, count, duration, percent, plural } from "../../logic/text/format.ts";
 import { clock } from "../../logic/time/time.ts";
 import {
+  hasKinds,
   LINES,
   type LineKey,
   QUEUE_SORT_KEYS,
-  type QueueCourse,
   type QueueRow,
   type QueueSortKey,
   queueCourse,
@@ -17,9 +18,12 @@ import {
   uncounted,
 } from "../../logic/waits/queueLengths.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { queueBy, runQueue } from "../../state/waits/runQueue.ts";
+import { chosenRow } from "../../state/waits/row.ts";
+import { queueBy, rowQueue, rowUncounted, runQueue } from "../../state/waits/runQueue.ts";
+import { layerName } from "../chart/LayerList.tsx";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
-import { Busy } from "../ui/Notices.tsx";
+import { MarkerLane } from "../lazyViews.tsx";
+import { Busy, Missing } from "../ui/Notices.tsx";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 import { nameColumn } from "./nameColumn.tsx";
 
@@ -34,7 +38,6 @@ const length = (seconds: number | null | undefined) =>
 export function QueueLengths() {
   const answer = runQueue.data.value;
   const error = runQueue.error.value;
-  const course = useMemo(() => (answer === null ? null : queueCourse(answer)), [answer]);
   const label = uncounted(page.value.query);
   if (label !== undefined)
     return (
@@ -52,26 +55,54 @@ export function QueueLengths() {
       </div>
     );
   // Where nobody counted, the view says so above.
-  if (answer === null || course === null || answer.batches === 0) return null;
+  if (answer === null || answer.batches === 0) return null;
   return (
     <section class="card queue-lengths" aria-label="Waits for a CPU by their length" data-testid="queue-lengths">
-      <Busy on={runQueue.loading.value} />
-      <Course course={course} />
+      <Busy on={runQueue.loading.value || rowQueue.loading.value} />
+      <Selected />
       <Table />
     </section>
   );
 }
 
-function Course({ course }: { course: QueueCourse }) {
+/** The course of the chosen row, else of all that is selected. */
+function Selected() {
+  const { by, query } = page.value;
+  const [row, isUncounted] = [chosenRow.value, rowUncounted.value !== undefined];
+  const isRow = row !== null && !isUncounted;
+  const source = isRow ? rowQueue : runQueue;
+  const answer = source.data.value;
+  if (answer === null) return <Missing error={source.error.value} loading={source.loading.value} kind="chart" />;
+  return (
+    <div aria-busy={source.stale.value}>
+      <Course answer={answer} of={isRow ? `${by} ${layerName(row, 0, by)}` : ""} />
+      {isUncounted && (
+        <p class="dim queue-note" role="status" data-testid="queue-row-uncounted">
+          Waits for a CPU are not counted by {rowUncounted.value}: these are of all that is selected.
+        </p>
+      )}
+      {hasKinds(query) && (
+        <p class="dim queue-note" role="status" data-testid="queue-all-kinds">
+          All waits for a CPU count here, whatever kinds of waits are left out.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Course({ answer, of }: { answer: RunQueueAnswer; of: string }) {
   const [step, setStep] = useState(-1);
-  const answer = runQueue.data.value;
+  const course = useMemo(() => queueCourse(answer), [answer]);
   const now = (key: LineKey) => (step < 0 ? undefined : course.lines[key][step]);
-  const all = answer?.all;
-  const whole: Record<LineKey, number | null | undefined> = {
-    longest: all && all.longest_ns / 1e9,
-    p99: all?.p99_ns === null ? null : all && all.p99_ns / 1e9,
-    median: all?.p50_ns === null ? null : all && all.p50_ns / 1e9,
+  const { all } = answer;
+  const whole: Record<LineKey, number | null> = {
+    longest: all.longest_ns / 1e9,
+    p99: all.p99_ns === null ? null : all.p99_ns / 1e9,
+    median: all.p50_ns === null ? null : all.p50_ns / 1e9,
   };
+  const [from, until] = [course.edges[0] as number, course.edges.at(-1) as number];
+  const range = useMemo(() => ({ from, until }), [from, until]);
+  const spoken = LINES.map((key) => `${TITLES[key]} ${length(whole[key])}`).join(", ");
   const powers = Array.from({ length: course.most - course.least + 1 }, (_, i) => course.least + i);
   const point = (event: PointerEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
@@ -80,7 +111,10 @@ function Course({ course }: { course: QueueCourse }) {
   return (
     <>
       <div class="toolbar">
-        <h2>Waits for a CPU, by their length</h2>
+        <h2>
+          Waits for a CPU, by their length{of !== "" && ": "}
+          {of !== "" && <bdi>{of}</bdi>}
+        </h2>
         <span class="spring" />
         <span class="figures">
           {step >= 0 ? (
@@ -88,7 +122,7 @@ function Course({ course }: { course: QueueCourse }) {
               <b>{clock(course.edges[step] as number)}</b> {plural(course.waits[step] as number, "wait")}
             </>
           ) : (
-            plural(all?.waits ?? 0, "wait")
+            plural(all.waits, "wait")
           )}
         </span>
       </div>
@@ -98,22 +132,25 @@ function Course({ course }: { course: QueueCourse }) {
             <li key={power}>{duration(10 ** power)}</li>
           ))}
         </ul>
-        <svg
-          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-          preserveAspectRatio="none"
-          role="img"
-          aria-label={`Waits for a CPU over time: ${LINES.map((key) => `${TITLES[key]} ${length(whole[key])}`).join(", ")}`}
-          onPointerMove={point}
-          onPointerLeave={() => setStep(-1)}
-        >
-          {powers.map((power) => {
-            const y = (HEIGHT * (course.most - power)) / (course.most - course.least);
-            return <path key={power} class="queue-grid" d={`M0 ${y}H${WIDTH}`} />;
-          })}
-          {LINES.map((key) => (
-            <path key={key} class={`queue-line queue-${key}`} d={queuePath(course, key, WIDTH, HEIGHT)} />
-          ))}
-        </svg>
+        <div class="queue-plot">
+          <svg
+            viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+            preserveAspectRatio="none"
+            role="img"
+            aria-label={`Waits for a CPU over time: ${spoken}`}
+            onPointerMove={point}
+            onPointerLeave={() => setStep(-1)}
+          >
+            {powers.map((power) => {
+              const y = (HEIGHT * (course.most - power)) / (course.most - course.least);
+              return <path key={power} class="queue-grid" d={`M0 ${y}H${WIDTH}`} />;
+            })}
+            {LINES.map((key) => (
+              <path key={key} class={`queue-line queue-${key}`} d={queuePath(course, key, WIDTH, HEIGHT)} />
+            ))}
+          </svg>
+          <MarkerLane range={range} />
+        </div>
         <ul class="layers queue-legend" aria-label="Lines">
           {LINES.map((key) => (
             <li key={key}>
@@ -163,6 +200,11 @@ function Table() {
     figure("p99", "99 %", "99 in 100 waits were no longer", 0, (row) => length(row.p99)),
     figure("longest", "Longest", "The longest wait", 0, (row) => length(row.longest)),
   ];
+  if (rows.some(({ idle }) => idle !== null)) {
+    const hint = "Share of the time in which the CPU had nothing to do, by the ticks of its timer";
+    columns.push(figure("idle", "Idle", hint, 420, ({ idle }) => (idle === null ? "–" : percent(idle))));
+  }
+  const chosen = by === page.value.by ? chosenRow.value : null;
   const isOther = by !== page.value.by;
   return (
     <>
@@ -175,13 +217,16 @@ function Table() {
       )}
       <div class="queue-rows" aria-busy={runQueue.stale.value}>
         <VirtualTable
-          label={`Waits for a CPU by ${by}. Enter shows the row over time.`}
+          label={`Waits for a CPU by ${by}.${isOther ? "" : " Enter shows the row over time."}`}
           rows={rows}
           columns={columns}
           sort={sort}
           onSort={setSort}
           alone
-          onTake={(row) => navigate({ row: by === page.peek().by ? `=${row.name}` : page.peek().row })}
+          shown={chosen === null ? -1 : rows.findIndex(({ name }) => name === chosen)}
+          onTake={({ name }) => {
+            if (by === page.peek().by) navigate({ row: chosen === name ? "" : `=${name}` });
+          }}
           onMenu={(row, beside, x) => showValueMenu(by, row.name, beside, x)}
           empty="Nothing waited for a CPU here."
         />

@@ -1,5 +1,6 @@
 /** Where threads' time goes: running, waiting for a CPU, and waits by what they are for; by a label, and over time. */
 import { useMemo, useState } from "preact/hooks";
+import { waitsText } from "../../logic/agents/loss.ts";
 import { coveredShare, layerAt, stepAt, topOf } from "../../logic/series/stack.ts";
 import { cores, count, duration, percent, plural } from "../../logic/text/format.ts";
 import { clock } from "../../logic/time/time.ts";
@@ -16,7 +17,8 @@ import {
 import { navigate, page } from "../../state/address/page.ts";
 import { labels } from "../../state/answers/server.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { chosenRow, rowTime, startThreadTime, threadTime, told } from "../../state/waits/threadTime.ts";
+import { chosenRow } from "../../state/waits/row.ts";
+import { rowTime, startThreadTime, threadTime, told } from "../../state/waits/threadTime.ts";
 import { Brush, type Hover } from "../chart/Brush.tsx";
 import { layerName } from "../chart/LayerList.tsx";
 import { TimeChart } from "../chart/TimeChart.tsx";
@@ -45,6 +47,7 @@ export function Threads() {
       {error !== null && <ErrorNotice error={error} />}
       {shown.seconds === 0 ? <Nothing /> : <Course />}
       {shown.seconds > 0 && !hasWaits(shown) && <NoWaits />}
+      <InTurns text={waitsText(answer.exposure)} />
       <WaitChips />
       {shown.seconds > 0 && <Table shown={shown} of={answer.count} isWhole={answer.complete} by={answer.by} />}
       <QueueLengths />
@@ -73,6 +76,19 @@ function NoWaits() {
       <span>
         Nothing waits here, as far as agents tell: from Linux 5.18 on they do, unless one is old, or was started with{" "}
         <code>--waits off</code>.
+      </span>
+    </div>
+  );
+}
+
+/** Agents observe waits for a part of the time where more would cost too much. */
+function InTurns({ text }: { text: string }) {
+  if (text === "") return null;
+  return (
+    <div class="notice slim-notice" role="status" data-testid="waits-in-turns">
+      <span>
+        Of this window {text}. Where threads switch very often, an agent looks at their waits in turns, so as to take
+        little of the machine.
       </span>
     </div>
   );

@@ -22,7 +22,7 @@ import { WakersWay } from "./WakersWay.tsx";
 
 export { startWaitKinds as start };
 
-const LENGTHS = [
+const LEAST = [
   ["", "any length"],
   ["1", "1 ms or more"],
   ["10", "10 ms or more"],
@@ -31,6 +31,20 @@ const LENGTHS = [
   ["1000", "1 s or more"],
 ] as const;
 
+/** Workers that wait for work wait long. */
+const MOST = [
+  ["", "however long"],
+  ["10", "10 ms or less"],
+  ["100", "100 ms or less"],
+  ["1000", "1 s or less"],
+  ["10000", "10 s or less"],
+  ["60000", "1 min or less"],
+] as const;
+
+/** The lengths that are offered, and the one that an address asks for. */
+const offered = (lengths: readonly (readonly [string, string])[], ms: string, bound: string) =>
+  lengths.some(([known]) => known === ms) ? [...lengths] : [...lengths, [ms, `${ms} ms or ${bound}`] as const];
+
 /** The same is done to side A where that has a selector of its own. */
 function narrow(change: (query: string) => string): void {
   const { query, baseQuery } = page.peek();
@@ -38,7 +52,7 @@ function narrow(change: (query: string) => string): void {
 }
 
 export function WaitChips() {
-  const { view, query, least, type } = page.value;
+  const { view, query, least, most, type } = page.value;
   const isWoke = type === WOKE && view !== "threads";
   // Kinds that are known are those of the waits that were looked at before.
   const facets = isWoke ? {} : (waitKinds.data.value ?? {});
@@ -82,19 +96,22 @@ export function WaitChips() {
           kernel threads that have nothing to do <span class="dim">{timeOf(idle)}</span>
         </label>
       )}
-      {view !== "threads" && (
-        <Choice
-          label="Waits of"
-          title="A wait shorter than the agent's period is told by chance, as if it were one period long: exact in the sum"
-          id="least"
-          value={least}
-          options={[
-            ...LENGTHS,
-            ...(LENGTHS.some(([ms]) => ms === least) ? [] : [[least, `${least} ms or more`] as const]),
-          ]}
-          onChoose={(ms) => navigate({ least: ms, focus: "" })}
-        />
-      )}
+      <Choice
+        label="Waits of"
+        title="How long a wait itself was. One that had not ended is as long as it had been by then"
+        id="least"
+        value={least}
+        options={offered(LEAST, least, "more")}
+        onChoose={(ms) => navigate({ least: ms, focus: "" })}
+      />
+      <Choice
+        label="and"
+        title="Leaves out long waits, such as those of workers that have nothing to do"
+        id="most"
+        value={most}
+        options={offered(MOST, most, "less")}
+        onChoose={(ms) => navigate({ most: ms, focus: "" })}
+      />
       {view !== "threads" && <WakersWay />}
     </section>
   );

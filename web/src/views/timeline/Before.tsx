@@ -8,9 +8,10 @@ import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { axisNumber, count, duration, plural } from "../../logic/text/format.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { chart } from "../../state/answers/lane.ts";
-import { beforeHits, laneQuery, sought } from "../../state/answers/timeline.ts";
+import { beforeAsked, beforeHits, isBeforeShown, laneQuery, sought } from "../../state/answers/timeline.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { focus, tree } from "../../state/screen/tree.ts";
+import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
 import { Choice } from "../ui/Choice.tsx";
@@ -83,7 +84,7 @@ export function Before() {
   const answer = beforeHits.data.value;
   const error = beforeHits.error.value;
   const loading = beforeHits.loading.value;
-  if (before === "" || hit === "") return null;
+  if (!isBeforeShown.value) return null;
   const named = patternName(hit);
   const where = `in the ${beforeText(before)} before ${named === hit ? hit : `functions named ${named}`}`;
 
@@ -127,7 +128,7 @@ export function Before() {
       <Graph
         measure={measureOf(`samples ${where}`, answer)}
         loading={loading}
-        download={null}
+        download={<Download path="/timeline" parameters={beforeAsked.value ?? {}} by="" />}
         tabs={[
           {
             id: "functions",

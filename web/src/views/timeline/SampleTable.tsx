@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { type Chart, momentText, type Range, sampleFrom } from "../../logic/flame/timeline.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { frameName } from "../../logic/tree/tree.ts";
-import { type Wait, type WaitLane, waitWords } from "../../logic/waits/lanes.ts";
+import { type Wait, type WaitLane, waitLine } from "../../logic/waits/lanes.ts";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
@@ -75,7 +75,7 @@ export function SampleTable({ chart, waiting, from, range, onTake, onTakeWait }:
       number: false,
       width: { beside: "minmax(90px, 1.2fr)" },
       cell: (row) => {
-        if (typeof row !== "number") return <i title={waitWords(row)}>{waitWords(row)}</i>;
+        if (typeof row !== "number") return <i title={waitLine(row)}>{waitLine(row)}</i>;
         const name = frameName(tree, boxOf[row] as number);
         return <span title={name}>{fitName(name, NAME_ROOM)}</span>;
       },

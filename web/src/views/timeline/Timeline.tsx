@@ -14,10 +14,11 @@ import {
 } from "../../logic/flame/timeline.ts";
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { count, duration, plural } from "../../logic/text/format.ts";
+import { unitOf } from "../../logic/text/unit.ts";
 import { parseSpan, spanText } from "../../logic/time/spans.ts";
 import { goOn } from "../../logic/time/windows.ts";
 import { type Wait, type WaitLane, waitOfText, waitText } from "../../logic/waits/lanes.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { chart, isOpening } from "../../state/answers/lane.ts";
 import {
   isLaneOpened,
@@ -25,10 +26,11 @@ import {
   MOST_MOMENTS,
   sought,
   timeline,
+  timelineSums,
   USUAL_MOMENTS,
 } from "../../state/answers/timeline.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { MarkerLane, MarkersMenu } from "../lazyViews.tsx";
+import { MarkerLane, MarkersMenu, Quality } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { Before, HitBox } from "./Before.tsx";
@@ -42,9 +44,32 @@ export { startLane as start } from "../../state/answers/lane.ts";
 export function Timeline() {
   return (
     <>
+      {isOpen("data") && <Data />}
       <TimelineCard />
       <Before />
     </>
+  );
+}
+
+/** What the word about the data, in the line above, is made of. */
+function Data() {
+  const source = timelineSums.value;
+  const answer = source?.data.value ?? null;
+  if (source === null || answer === null || answer.samples === 0) return null;
+  return (
+    <div class="card data" aria-busy={source.stale.value}>
+      <Quality
+        name=""
+        window={answer}
+        samples={answer.samples}
+        rate={answer.cores ?? answer.rate ?? 0}
+        cpuSeconds={answer.cpu_seconds}
+        unit={unitOf(answer)}
+        periods={answer.periods}
+        exposure={answer.exposure}
+        quality={answer.quality}
+      />
+    </div>
   );
 }
 

@@ -7,7 +7,7 @@ import { columnsFor, type Layout, type Width } from "../../logic/table/columns.t
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { type Sort, sortOf, sortText } from "../../logic/table/sort.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { PHONE, useSize } from "./hooks.ts";
+import { endsLongPress, longPress, PHONE, useSize } from "./hooks.ts";
 
 export interface Column<Row, Key extends string> {
   key: Key;
@@ -26,7 +26,7 @@ interface Props<Row, Key extends string> {
   onSort: (sort: Sort<Key>) => void;
   /** The event tells which keys were held. */
   onTake: (row: Row, event: MouseEvent | KeyboardEvent) => void;
-  /** A menu of a row is wanted: by the right button, by Shift F10 for the active row. */
+  /** A menu of a row is wanted: by the right button, a long press, or by Shift F10 for the active row. */
   onMenu?: ((row: Row, beside: HTMLElement, x: number) => void) | undefined;
   /** The pointer is on a row, or on none. */
   onPoint?: (row: Row | null) => void;
@@ -82,16 +82,24 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
     box.current.scrollTop = scrollToRow(shown, TABLE_ROW, box.current.scrollTop, size.height - head);
     box.current.focus();
   };
-  const onContextMenu = (event: MouseEvent) => {
-    const target = event.target as HTMLElement;
-    const pointed = target.closest<HTMLElement>("[data-row]");
-    const at = pointed === null ? active : Number(pointed.dataset.row);
+  const rowAt = (event: MouseEvent) => (event.target as HTMLElement).closest<HTMLElement>("[data-row]");
+  /** What shows the menu of a row; of keys, which point at none, that of the active row. */
+  const menuOf = (pointed: HTMLElement | null, x: number) => {
+    const row = rows[pointed === null ? active : Number(pointed.dataset.row)];
     const beside = pointed ?? document.getElementById(`${id}-${active}`);
-    const row = rows[at];
-    if (onMenu === undefined || row === undefined || beside === null) return;
-    event.preventDefault();
-    onMenu(row, beside, pointed === null ? beside.getBoundingClientRect().left : event.clientX);
+    if (onMenu === undefined || row === undefined || beside === null) return null;
+    return () => onMenu(row, beside, pointed === null ? beside.getBoundingClientRect().left : x);
   };
+  const onContextMenu = (event: MouseEvent) => {
+    const show = menuOf(rowAt(event), event.clientX);
+    if (show === null) return;
+    event.preventDefault();
+    show();
+  };
+  const press = longPress((event) => {
+    const pointed = rowAt(event);
+    return pointed && menuOf(pointed, event.clientX);
+  });
   const top = shown * TABLE_ROW;
   const isOut = shown >= 0 && size.height > 0 && (top < scroll || top + TABLE_ROW > scroll + size.height - head);
 
@@ -119,7 +127,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   return (
     <div class="vtable-box">
       <div
-        class="vtable"
+        class={`vtable${onMenu === undefined ? "" : " has-menus"}`}
         ref={box}
         role="grid"
         aria-label={label}
@@ -130,6 +138,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
         onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
         onKeyDown={onKeyDown}
         onContextMenu={onContextMenu}
+        {...press}
       >
         <div class="vtable-head" role="row" aria-rowindex={1}>
           {drawn.map((column) => {
@@ -168,6 +177,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
               onPointerEnter={() => onPoint?.(row)}
               onPointerLeave={() => onPoint?.(null)}
               onClick={(event) => {
+                if (endsLongPress(event)) return;
                 setActive(first + i);
                 onTake(row, event);
               }}

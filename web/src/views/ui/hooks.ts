@@ -46,10 +46,13 @@ export function styleOf(element: Element): (name: string) => string {
   return (name) => style.getPropertyValue(name).trim();
 }
 
+/** Where the page's style has other colours than its theme says; as in `style/base.css`. */
+const OTHER_COLOURS = ["(prefers-contrast: more)", "(forced-colors: active)"];
+
 /**
  * A canvas as large as the content of its box, sharp on every screen. It is painted when its size, the density of the
- * screen or one of `of` changes (after every render where that is left out), and by `draw`; what moves with the pointer
- * is painted once a frame, by `drawSoon`.
+ * screen, the contrast that is asked for or one of `of` changes (after every render where that is left out), and by
+ * `draw`; what moves with the pointer is painted once a frame, by `drawSoon`.
  */
 export function useCanvas(paint: Paint, of?: readonly unknown[]) {
   const box = useRef<HTMLDivElement>(null);
@@ -75,9 +78,11 @@ export function useCanvas(paint: Paint, of?: readonly unknown[]) {
   useLayoutEffect(draw, of && [size, ...of]);
   useEffect(() => () => cancelAnimationFrame(planned.current), []);
   useEffect(() => {
-    const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
-    query.addEventListener("change", draw);
-    return () => query.removeEventListener("change", draw);
+    const queries = [`(resolution: ${devicePixelRatio}dppx)`, ...OTHER_COLOURS].map((query) => matchMedia(query));
+    for (const query of queries) query.addEventListener("change", draw);
+    return () => {
+      for (const query of queries) query.removeEventListener("change", draw);
+    };
   });
   return { box, canvas, size, style: { width: `${size.width}px`, height: `${size.height}px` }, draw, drawSoon };
 }
@@ -168,4 +173,52 @@ export function useMedia(query: string): boolean {
     return () => media.removeEventListener("change", follow);
   }, [query]);
   return holds;
+}
+
+const LONG_PRESS_MS = 500;
+/** CSS pixels that a finger that rests may move. */
+const RESTS_WITHIN = 10;
+
+/** One finger presses at a time; what is drawn anew below it stays pressed. */
+let press: { x: number; y: number; timer: ReturnType<typeof setTimeout> } | null = null;
+let wasLong = false;
+
+function endPress(): void {
+  clearTimeout(press?.timer);
+  press = null;
+}
+
+/**
+ * A finger that rests asks for a menu, as the right button does: Safari on phones tells of no such wish. Browsers that
+ * do tell of it show the same menu twice, which is one. `menuOf` is asked as the finger comes down, and says what shows
+ * the menu, or null for none.
+ */
+export function longPress(menuOf: (event: PointerEvent) => (() => void) | null) {
+  return {
+    onPointerDown: (event: PointerEvent) => {
+      endPress();
+      wasLong = false;
+      const show = event.pointerType === "touch" ? menuOf(event) : null;
+      if (show === null) return;
+      const timer = setTimeout(() => {
+        press = null;
+        wasLong = true;
+        show();
+      }, LONG_PRESS_MS);
+      press = { x: event.clientX, y: event.clientY, timer };
+    },
+    onPointerMove: ({ clientX, clientY }: PointerEvent) => {
+      if (press !== null && Math.hypot(clientX - press.x, clientY - press.y) > RESTS_WITHIN) endPress();
+    },
+    onPointerUp: endPress,
+    onPointerCancel: endPress,
+    onPointerLeave: endPress,
+  };
+}
+
+/** Whether a click is the end of a long press, which takes nothing. A click by a key is none. */
+export function endsLongPress({ detail }: MouseEvent): boolean {
+  const ends = wasLong && detail !== 0;
+  wasLong = false;
+  return ends;
 }

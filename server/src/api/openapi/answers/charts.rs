@@ -160,6 +160,13 @@ pub(super) fn charts() -> Fields {
                 ("p99_ns", or_null(count("The length that 99 in 100 do not exceed."))),
                 ("longest_ns", count("How long the longest was.")),
                 (
+                    "ticks",
+                    or_null(count(
+                        "Ticks of the CPUs' timers; null where waits are counted by programs, or nobody says.",
+                    )),
+                ),
+                ("idle_ticks", or_null(count("Those of them that met the CPU idle."))),
+                (
                     "steps",
                     object(
                         "The same of each step.",

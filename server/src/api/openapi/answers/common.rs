@@ -74,6 +74,12 @@ pub(super) fn shared() -> Fields {
                         or_null(share("Share of the observed CPU time of which no tick came.")),
                     ),
                     (
+                        "waits_share?",
+                        or_null(share(
+                            "Of waits: share of the time in which they were observed; null where no agent says.",
+                        )),
+                    ),
+                    (
                         "gaps",
                         list(
                             "Times that no agent covered, each as [from, until] in Unix milliseconds; at most 1,000.",

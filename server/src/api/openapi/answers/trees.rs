@@ -105,6 +105,7 @@ pub(super) fn trees() -> Fields {
             "types?",
             list("With `waits`: the types of the samples.", json!({"type": "string"})),
         ),
+        ("wakers?", wakers()),
         ("nodes", nodes()),
         ("samples", samples()),
     ];
@@ -170,6 +171,30 @@ fn samples() -> Value {
                     whole(),
                     "With `waits`: how long the wait itself was by then, in nanoseconds; null where that is not said.",
                 ),
+            ),
+            (
+                "waker?",
+                about(
+                    whole(),
+                    "With `waits`: who ended the wait, as an index of the columns of `wakers`; null where nobody is known.",
+                ),
+            ),
+        ],
+    )
+}
+
+fn wakers() -> Value {
+    let texts = |about: &str| list(about, json!({"type": "string"}));
+    object(
+        "With `waits`: columns with one entry for each of those who ended a wait.",
+        [
+            ("service", texts("The service.")),
+            ("process", texts("The process's name.")),
+            ("thread", texts("The thread's name.")),
+            ("tid", list("The thread's id.", json!({"type": ["integer", "null"]}))),
+            (
+                "stack",
+                counts("The node at which its stack ends, as an index of the columns of `nodes`."),
             ),
         ],
     )

@@ -6,7 +6,6 @@ use crate::hash::MixState;
 use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::count::group_counts::{Group, GroupBy, GroupCounts};
-use crate::query::count::scan::scan;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::days::Days;
 use crate::query::plan::scope::scope;
@@ -14,6 +13,7 @@ use crate::query::plan::small_tables::collect_rows;
 use crate::query::plan::steps::Steps;
 use crate::query::views::by_label::values_by_id;
 use crate::query::views::engine::Engine;
+use crate::query::views::selected::count_selected;
 use crate::store::Snapshot;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
@@ -101,7 +101,7 @@ pub async fn version_changes(
     let (by, limit) = (GroupBy::Id(Arc::new(names)), engine.limits().cells);
     let selected = scope(snapshot, question).await?;
     let new = || GroupCounts::new("series_id", by.clone(), steps, limit);
-    let (counts, _held) = scan(snapshot, question, &selected, new).await?;
+    let (counts, _held) = count_selected(snapshot, question, &selected, new).await?;
     Ok(Changes::of(changes_of(&counts.grouped().groups, steps)))
 }
 

@@ -3,8 +3,8 @@
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
 use crate::label::{Label, LabelTable};
-use crate::query::count::scan::codes;
 use crate::query::limits::error::QueryError;
+use crate::query::plan::columns::codes;
 use crate::query::plan::days::Days;
 use crate::query::views::by_label::values_by_id;
 use crate::store::Snapshot;

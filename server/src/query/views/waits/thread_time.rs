@@ -6,8 +6,8 @@ use crate::label::Label;
 use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::count::group_counts::{GroupBy, GroupCounts, Grouped};
-use crate::query::count::observed_time::{ObservedTime, observe};
-use crate::query::count::scan::{Accumulator, Rows, scan};
+use crate::query::count::observed_time::ObservedTime;
+use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::days::Days;
 use crate::query::plan::resolution::TimeResolution;
@@ -16,6 +16,8 @@ use crate::query::plan::steps::Steps;
 use crate::query::views::by_label::source;
 use crate::query::views::engine::Engine;
 use crate::query::views::facets::each_of::EachOf;
+use crate::query::views::selected::count_selected;
+use crate::query::views::senders::observe;
 use crate::query::views::waits::of_series::{CLASS, OfSeries, of_series, of_type};
 use crate::store::Snapshot;
 use std::collections::{BTreeMap, HashMap};
@@ -193,7 +195,7 @@ pub async fn thread_time(
             Arc::default()
         };
         let new = || ByClass::new(of_type.clone(), counts(profile));
-        let (counted, _held) = scan(snapshot, &asked, &selected, new).await?;
+        let (counted, _held) = count_selected(snapshot, &asked, &selected, new).await?;
         let mut of_class: Vec<_> = (counted.of_class.into_iter())
             .map(|(class, counts)| {
                 (

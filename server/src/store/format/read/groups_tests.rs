@@ -11,6 +11,7 @@ use crate::store::format::write::row_group;
 use crate::store::format::write::rows_file::{Encoded, WriteProfile};
 use crate::store::root::in_memory::InMemory;
 use crate::store::root::local_reader::LocalReader;
+use crate::store::table::partition::HOUR_NS;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder};
 use arrow::datatypes::{DataType, Int32Type};
 use parquet::arrow::ArrowWriter;
@@ -19,7 +20,6 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use std::collections::HashMap;
 
-const HOUR_NS: i64 = 3_600_000_000_000;
 const HOUR: &str = "1970-01-01T01";
 
 fn encode(rows: &RecordBatch, effort: WriteProfile) -> Result<Option<Encoded>, StoreError> {
@@ -47,7 +47,7 @@ fn rows(count: i64) -> RecordBatch {
             "wait_ns" => (0..count)
                 .map(|_| Some(next(900) * 1_000).filter(|n| *n < 600_000))
                 .collect(),
-            "tid" | "cpu" => (0..count).map(|_| Some(next(9)).filter(|n| *n < 7)).collect(),
+            "tid" | "cpu" | "woken_tid" => (0..count).map(|_| Some(next(9)).filter(|n| *n < 7)).collect(),
             _ => (0..count)
                 .map(|_| Some((next(3_000) - 1_500) * 1_234_567_890_123))
                 .collect(),
@@ -109,6 +109,7 @@ fn every_column() -> Vec<Projection> {
             "stack_id",
             "value",
             "wait_ns",
+            "woken_tid",
         ];
         names.into_iter().find(|known| *known == name).unwrap()
     };
@@ -215,7 +216,7 @@ async fn a_column_that_a_file_lacks_is_absent_in_all_its_rows_where_it_may_be() 
     let encoded = encode(&rows(20_000), WriteProfile::Compact).unwrap().unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(encoded.bytes.clone()).unwrap();
     let batch = reader.with_batch_size(20_000).build().unwrap().next().unwrap().unwrap();
-    for (lacking, may_lack) in [("wait_ns", true), ("value", false)] {
+    for (lacking, may_lack) in [("wait_ns", true), ("woken_tid", true), ("value", false)] {
         let index = batch.schema().index_of(lacking).unwrap();
         let mut older = batch.clone();
         older.remove_column(index);

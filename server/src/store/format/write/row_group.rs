@@ -188,7 +188,9 @@ fn write_samples(
     let values = kept.iter().map(|code| Some(manner(code).amount.value));
     group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())?;
     let waits = kept.iter().map(|code| manner(code).amount.known_wait());
-    group.numbers_of("wait_ns", &manners, waits, size_of::<i64>(), &Runs::new())
+    group.numbers_of("wait_ns", &manners, waits, size_of::<i64>(), &Runs::new())?;
+    let woken = kept.iter().map(|code| manner(code).amount.known_woken());
+    group.numbers_of("woken_tid", &manners, woken, size_of::<i64>(), &Runs::new())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::buffer::arriving::{Amount, NO_WAIT};
+use crate::store::buffer::arriving::{Amount, NO_THREAD, NO_WAIT};
 use crate::store::buffer::interner::{SampleAttributes, Series, ThreadKey};
 use crate::store::format::write::bits::hybrid;
 use crate::store::format::write::code_order;
@@ -54,6 +54,11 @@ fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Interner) {
                 } else {
                     random.below(900) as i64 * 1_000
                 },
+                woken_tid: if is_absent(&mut random) {
+                    NO_THREAD
+                } else {
+                    random.below(40) as i64
+                },
             },
         }));
         rows.stacks.push(book.stacks.code(random.below(stacks) as i64 - 5));
@@ -85,7 +90,7 @@ fn in_order(rows: &Samples, book: &Interner) -> Vec<u32> {
 }
 
 /// Rows as text, so that all columns are compared.
-type Row = (i64, [String; 5], [Option<i64>; 6]);
+type Row = (i64, [String; 5], [Option<i64>; 7]);
 
 fn expected(rows: &Samples, book: &Interner) -> Vec<Row> {
     let row = |row: &u32| {
@@ -103,6 +108,7 @@ fn expected(rows: &Samples, book: &Interner) -> Vec<Row> {
                 manner.cpu,
                 Some(book.stacks[rows.stacks[at]]),
                 manner.amount.known_wait(),
+                manner.amount.known_woken(),
             ],
         )
     };
@@ -119,14 +125,14 @@ fn read(bytes: &Bytes) -> Vec<Row> {
             column.unwrap().as_string::<i32>().clone()
         });
         let numbers = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Long>().clone();
-        let ids = ["series_id", "process_id", "tid", "stack_id", "wait_ns"].map(numbers);
+        let ids = ["series_id", "process_id", "tid", "stack_id", "wait_ns", "woken_tid"].map(numbers);
         let cpus = batch.column_by_name("cpu").unwrap().as_primitive::<Int32Type>().clone();
         assert!(numbers("value").values().iter().all(|value| *value == 50_000_000));
         for (row, time) in numbers("ts_ns").values().iter().enumerate() {
             let id = |column: usize| ids[column].is_valid(row).then(|| ids[column].value(row));
             let cpu = cpus.is_valid(row).then(|| i64::from(cpus.value(row)));
             let texts = texts.each_ref().map(|texts| texts.value(row).to_owned());
-            rows.push((*time, texts, [id(0), id(1), id(2), cpu, id(3), id(4)]));
+            rows.push((*time, texts, [id(0), id(1), id(2), cpu, id(3), id(4), id(5)]));
         }
     }
     rows
@@ -297,6 +303,7 @@ fn of_two_cpus_of_a_thread_a_row_takes_little_more_than_a_bit() {
             amount: Amount {
                 value: 50_000_000,
                 wait_ns: NO_WAIT,
+                woken_tid: NO_THREAD,
             },
         }));
         rows.stacks.push(0);

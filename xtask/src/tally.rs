@@ -1,12 +1,12 @@
-//! What a step found, and how the output of test runners is read for it.
+//! What a check found, and how the output of test runners is read for it.
 
-/// What one step found.
+/// What one check found, or several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: u32,
     pub(crate) failed: u32,
     /// What failed and why, line by line: said once more at the end.
-    pub(super) failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 impl Tally {
@@ -19,7 +19,7 @@ impl Tally {
     }
 
     /// A check that is one test.
-    pub(super) fn one(passed: bool) -> Tally {
+    pub(crate) fn one(passed: bool) -> Tally {
         Tally::new(u32::from(passed), u32::from(!passed))
     }
 
@@ -45,7 +45,7 @@ impl Tally {
 
 /// How a test runner's output is read, line by line.
 #[derive(Clone, Copy)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     summary: fn(&str) -> Option<Tally>,
     /// What failed begins to be told.
     begins: fn(&str) -> bool,
@@ -55,7 +55,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Reads a line. `telling`: whether it is in the midst of what failed.
-    pub(super) fn read(&self, line: &str, tally: &mut Tally, telling: &mut bool) {
+    pub(crate) fn read(&self, line: &str, tally: &mut Tally, telling: &mut bool) {
         *telling = (*telling || (self.begins)(line)) && !(self.ends)(line);
         if *telling {
             tally.failures.push(line.to_owned());
@@ -66,17 +66,17 @@ impl Reader {
     }
 }
 
-pub(super) const CARGO: Reader = Reader {
+pub(crate) const CARGO: Reader = Reader {
     summary: read_cargo,
     begins: |line| line == "failures:",
     ends: |line| line.starts_with("test result: "),
 };
-pub(super) const VITEST: Reader = Reader {
+pub(crate) const VITEST: Reader = Reader {
     summary: read_vitest,
     begins: |line| line.contains(" Failed Tests ") || line.contains(" Failed Suites "),
     ends: |line| line.trim_start().starts_with("Test Files "),
 };
-pub(super) const PLAYWRIGHT: Reader = Reader {
+pub(crate) const PLAYWRIGHT: Reader = Reader {
     summary: read_playwright,
     begins: |line| line.starts_with("  1) "),
     ends: |_| false,

@@ -1,0 +1,20 @@
+//! What a question selects, counted: the plan of what is read, and then its rows.
+
+use crate::query::ask::question::Question;
+use crate::query::count::scan::{Accumulator, scan};
+use crate::query::limits::error::QueryError;
+use crate::query::limits::reservation::Reservation;
+use crate::query::plan::read_plan::ReadPlan;
+use crate::query::plan::scope::ResolvedSelector;
+use crate::store::Snapshot;
+
+/// Hands every selected sample to a collector. The account holds what that takes.
+pub(crate) async fn count_selected<C: Accumulator>(
+    snapshot: &Snapshot,
+    question: &Question,
+    scope: &ResolvedSelector,
+    new: impl Fn() -> C,
+) -> Result<(C, Reservation), QueryError> {
+    let plan = ReadPlan::of(snapshot, question, scope, new().needs()).await?;
+    scan(plan, new).await
+}

@@ -1,0 +1,27 @@
+//! Runs a command of a step and counts what it tells.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::run;
+use crate::tally::{Reader, Tally};
+
+/// One command that is one test.
+pub(super) fn command(command: &mut Command) -> Result<Tally> {
+    Ok(Tally::one(run::tee(command, |_| ())?))
+}
+
+/// A test runner: its own summary lines are added up. A run that fails without a failed test (it didn't compile, it
+/// crashed) is one failure.
+pub(super) fn runner(command: &mut Command, reader: Reader) -> Result<Tally> {
+    let (mut tally, mut telling) = (Tally::default(), false);
+    let ok = run::tee(command.env("NO_COLOR", "1"), |line| {
+        reader.read(line, &mut tally, &mut telling);
+    })?;
+    if !ok && tally.failed == 0 {
+        tally.failed = 1;
+    }
+    ensure!(tally.passed + tally.failed > 0, "no test ran");
+    Ok(tally)
+}
