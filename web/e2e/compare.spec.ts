@@ -143,11 +143,40 @@ test.describe("compare", () => {
     await expect(page.getByTestId("only")).toHaveValue("new");
   });
 
+  test("functions are ranked by what they take themselves, unless the address says otherwise", async ({
+    page,
+    windows,
+    request,
+  }) => {
+    const { from } = windows.before;
+    const second = (samples: number) => ({ frames: ["main", "serve", "walk"].map((name) => ({ name })), samples });
+    const seconds = [...Array.from({ length: 8 }, () => second(2)), ...Array.from({ length: 8 }, () => second(16))];
+    const query = await course(request, "leads", from, seconds);
+    const sides = { before: { from, until: from + 8_000 }, after: { from: from + 8_000, until: from + 16_000 } };
+    const first = page.getByRole("grid", { name: "Functions of both windows" }).locator(".vtable-row").first();
+    for (const [said, leader] of [
+      [{}, "walk"],
+      [{ measure: "self" }, "walk"],
+      [{ measure: "total" }, "main"],
+    ] as const) {
+      await page.goto(comparison({ ...windows, ...sides }, { ...query, ...said, tab: "functions" }));
+      await expect(first.locator("bdi")).toHaveText(leader);
+      await expect(first).toHaveClass(/grew/);
+      expect(parameter(page, "measure")).toBe("measure" in said ? said.measure : null);
+    }
+    // What was chosen stays where something else is.
+    await page.getByTestId("only").selectOption("significant");
+    await expect.poll(() => parameter(page, "only")).toBe("significant");
+    expect(parameter(page, "measure")).toBe("total");
+    await expect(first.locator("bdi")).toHaveText("main");
+  });
+
   test("the table and the graph are one: a row shows its frame, a frame its row; Back undoes", async ({
     page,
     windows,
   }) => {
-    await page.goto(comparison(windows, { query: busyOnly(windows), tab: "functions" }));
+    // By total, so that callers, whose frames lie near the root, are among the first rows.
+    await page.goto(comparison(windows, { query: busyOnly(windows), tab: "functions", measure: "total" }));
     const table = page.getByRole("grid", { name: "Functions of both windows" });
     const row = table.locator(".vtable-row").first();
     const name = (await row.locator("bdi").textContent()) as string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { DiffTopRow } from "../../api/types.ts";
-import { diffRows } from "./diffRows.ts";
+import { diffRows, measureFor } from "./diffRows.ts";
 
 describe("functions of a difference", () => {
   const row = (name: string, base_norm: number, norm: number, state: string) =>
@@ -15,6 +15,22 @@ describe("functions of a difference", () => {
   it("ranks changes by size, whatever their direction", () => {
     expect(diffRows(rows, "delta", true, "", null).map((r) => r.name)).toEqual(["gone", "grew", "new", "same"]);
     expect(diffRows(rows, "factor", true, "", null).map((r) => r.name)).toEqual(["new", "grew", "same", "gone"]);
+  });
+
+  it("ranks CPU time by what was compared", () => {
+    const counts = [
+      { ...row("main", 0, 0, "same"), base_total: 90, base_self: 0, total: 80, self: 1 },
+      { ...row("walk", 0, 0, "same"), base_total: 10, base_self: 10, total: 70, self: 60 },
+    ];
+    const first = (key: "beforeTime" | "afterTime", measure?: "self") =>
+      diffRows(counts, key, true, "", null, measure)[0]?.name;
+    expect([first("beforeTime"), first("afterTime")]).toEqual(["main", "main"]);
+    expect([first("beforeTime", "self"), first("afterTime", "self")]).toEqual(["walk", "walk"]);
+  });
+
+  it("is by what functions take themselves, unless a measure was chosen", () => {
+    expect([measureFor("function", ""), measureFor("process", "")]).toEqual(["self", ""]);
+    expect([measureFor("function", "total"), measureFor("process", "self")]).toEqual(["total", "self"]);
   });
 
   it("leaves out what is not shown to differ, and what does not match", () => {

@@ -1,5 +1,5 @@
 /** The table of a difference. In: the server's rows. Out: the wanted ones in the wanted order. */
-import type { DiffTopRow } from "../../api/types.ts";
+import type { DiffTopRow, Measured } from "../../api/types.ts";
 import { compareText } from "../text/names.ts";
 
 /** More than any delta, and still exact to a millionth when one is added. */
@@ -11,6 +11,14 @@ export type Only = "" | "significant" | "new" | "gone";
 /** Whether a state is among the wanted ones. */
 export function isWanted(state: string, only: Only): boolean {
   return only === "" || (only === "significant" ? state !== "same" : state === only);
+}
+
+/**
+ * What a table is judged and ranked by; empty: what the server does by itself. Where nobody chose, functions are by
+ * what they take themselves: what callees add would put all their callers first.
+ */
+export function measureFor(by: string, chosen: Measured | ""): Measured | "" {
+  return chosen === "" && by === "function" ? "self" : chosen;
 }
 
 /** The rows as they may be marked: against a side without samples, none is. */
@@ -37,6 +45,7 @@ export function diffRows(
   descending: boolean,
   only: Only,
   matcher: ((name: string) => boolean) | null,
+  measure: Measured = "total",
 ): DiffTopRow[] {
   const sign = descending ? -1 : 1;
   return rows
@@ -44,7 +53,7 @@ export function diffRows(
     .sort((a, b) => {
       if (key === "name" || key === "state") return sign * compareText(a[key], b[key]) || compareText(a.name, b.name);
       return (
-        sign * (sortValue(a, key) - sortValue(b, key)) ||
+        sign * (sortValue(a, key, measure) - sortValue(b, key, measure)) ||
         Math.abs(b.delta) - Math.abs(a.delta) ||
         compareText(a.name, b.name)
       );
@@ -59,10 +68,10 @@ export function largestDelta(rows: readonly DiffTopRow[]): number {
 /**
  * A delta is ranked by its size, what differs before what may be chance: what vanished matters as much as what came.
  */
-function sortValue(row: DiffTopRow, key: Exclude<DiffSortKey, "name" | "state">): number {
+function sortValue(row: DiffTopRow, key: Exclude<DiffSortKey, "name" | "state">, measure: Measured): number {
   // Counts are by value: what has more of them has more time.
-  if (key === "beforeTime") return row.base_total;
-  if (key === "afterTime") return row.total;
+  if (key === "beforeTime") return measure === "self" ? row.base_self : row.base_total;
+  if (key === "afterTime") return measure === "self" ? row.self : row.total;
   if (key === "before") return row.base_norm;
   if (key === "after") return row.norm;
   if (key === "delta") return Math.abs(row.delta) + (row.state === "same" ? 0 : ABOVE_ALL);

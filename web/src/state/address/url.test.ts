@@ -80,6 +80,14 @@ describe("the address", () => {
     expect(readState(writeState(state))).toEqual(state);
   });
 
+  it("keeps a measure that is said, also the one that is usual", () => {
+    expect(readState("").measure).toBe("");
+    for (const measure of ["total", "self"] as const) {
+      expect(readState(`?measure=${measure}`).measure).toBe(measure);
+      expect(writeState({ ...DEFAULTS, measure })).toBe(`?measure=${measure}`);
+    }
+  });
+
   it("falls back to the default for what it does not know", () => {
     expect(readState("?view=party&normalize=odd&unknown=1&theme=pink&live=yes")).toEqual(DEFAULTS);
   });

@@ -60,8 +60,8 @@ export interface PageState {
   /** Both sides of a comparison as one graph, or each as one of its own. */
   graphs: "union" | "beside";
   only: "" | "significant" | "new" | "gone";
-  /** What of a frame is compared. */
-  measure: Measured;
+  /** What of a frame is compared; empty: its total, and of the table of functions what each takes itself. */
+  measure: Measured | "";
   /** Of a comparison, as the server takes it; empty: its default. */
   confidence: "" | "0.8" | "0.9" | "0.99" | "0.999";
   /** Both windows keep the same length. */
@@ -154,7 +154,7 @@ export const DEFAULTS: PageState = {
   width: "both",
   graphs: "union",
   only: "",
-  measure: "total",
+  measure: "",
   confidence: "",
   lock: false,
   live: false,
@@ -210,7 +210,7 @@ export const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   state: ["", "live", "silent", "replaced", "sender"],
   trouble: ["", "any", "silent", "lost", "limits", "refused", "offline"],
   against: ["", "day", "week"],
-  measure: ["total", "self"],
+  measure: ["", "total", "self"],
   confidence: ["", "0.8", "0.9", "0.99", "0.999"],
 };
 

@@ -207,7 +207,12 @@ function OwnChanges({ telling }: { telling: Telling }) {
         ))}
       </ol>
       {rows.length > MOST_FUNCTIONS && (
-        <button type="button" class="button" onClick={() => navigate({ tab: "functions", measure: "self" })}>
+        <button
+          type="button"
+          class="button"
+          // By self, too, where nobody asked for totals; the graph stays as it is.
+          onClick={() => navigate({ tab: "functions", ...(page.value.measure === "total" ? { measure: "self" } : {}) })}
+        >
           {plural(rows.length - MOST_FUNCTIONS, "function")} more
         </button>
       )}

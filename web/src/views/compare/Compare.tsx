@@ -264,6 +264,7 @@ function Sides() {
             id="measure"
             value={measure}
             options={[
+              ["", "Total; functions by self"],
               ["total", "Total time"],
               ["self", "Self time"],
             ]}
