@@ -7,7 +7,7 @@ import { api, type Parameters } from "../../api/index.ts";
 import type { Baseline } from "../../logic/compare/baseline.ts";
 import { type SideNames, sideNamesOf } from "../../logic/compare/sideNames.ts";
 import { stackOf } from "../../logic/series/stack.ts";
-import { measureFor } from "../../logic/table/diffRows.ts";
+import { measureFor } from "../../logic/table/measured.ts";
 import { isRelative, parseTime, type Window } from "../../logic/time/time.ts";
 import { around, askable, historyOf, ordered, pairOf } from "../../logic/time/windows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";

@@ -4,7 +4,7 @@
  */
 import { computed } from "@preact/signals";
 import { api, type DiffTopRow, type TopAnswer } from "../../api/index.ts";
-import { measureFor } from "../../logic/table/diffRows.ts";
+import { measureFor } from "../../logic/table/measured.ts";
 import { lengthOf, shift } from "../../logic/time/windows.ts";
 import { fields } from "../address/page.ts";
 import { ask, lengths, ownFrames, range, TOP_LIMIT } from "../question/question.ts";

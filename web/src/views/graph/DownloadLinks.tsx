@@ -1,6 +1,6 @@
 /** Links to the same profile in the formats of other tools. */
 import { address, type Parameters } from "../../api/address.ts";
-import { measureFor } from "../../logic/table/diffRows.ts";
+import { measureFor } from "../../logic/table/measured.ts";
 import { rowLabels } from "../../logic/tree/rows.ts";
 import { page } from "../../state/address/page.ts";
 import { sent } from "../../state/screen/tree.ts";
