@@ -1,5 +1,6 @@
 /** The table of a difference. In: the server's rows. Out: the wanted ones in the wanted order. */
 import type { DiffTopRow, Measured } from "../../api/types.ts";
+import type { UnitChoice } from "../text/figure.ts";
 import { compareText } from "../text/names.ts";
 
 /** More than any delta, and still exact to a millionth when one is added. */
@@ -11,14 +12,6 @@ export type Only = "" | "significant" | "new" | "gone";
 /** Whether a state is among the wanted ones. */
 export function isWanted(state: string, only: Only): boolean {
   return only === "" || (only === "significant" ? state !== "same" : state === only);
-}
-
-/**
- * What a table is judged and ranked by; empty: what the server does by itself. Where nobody chose, functions are by
- * what they take themselves: what callees add would put all their callers first.
- */
-export function measureFor(by: string, chosen: Measured | ""): Measured | "" {
-  return chosen === "" && by === "function" ? "self" : chosen;
 }
 
 /** The rows as they may be marked: against a side without samples, none is. */
@@ -79,4 +72,18 @@ function sortValue(row: DiffTopRow, key: Exclude<DiffSortKey, "name" | "state">,
   if (key === "low") return row.state === "same" ? 0 : Math.min(Math.abs(row.low), Math.abs(row.high));
   if (row.base_norm <= 0) return row.norm > 0 ? Number.MAX_VALUE : 1;
   return row.norm / row.base_norm;
+}
+
+/** Pixels from which on there is room for a name, both pairs of columns below, and the change. */
+const LEAST_FOR_BOTH = 460;
+
+/**
+ * From how many pixels on the columns stand there that tell both sides of a row: CPU time, and what was compared in the
+ * unit that was chosen; null for a pair that is not there. A narrow table has one pair: CPU time, unless another unit
+ * was chosen.
+ */
+export function sidePairs(isTime: boolean, choice: UnitChoice | ""): { time: number | null; level: number | null } {
+  if (!isTime) return { time: null, level: 0 };
+  if (choice === "time") return { time: 0, level: null };
+  return choice === "" ? { time: 0, level: LEAST_FOR_BOTH } : { time: LEAST_FOR_BOTH, level: 0 };
 }

@@ -80,8 +80,9 @@ describe("the address", () => {
     expect(readState(writeState(state))).toEqual(state);
   });
 
-  it("keeps a measure that is said, also the one that is usual", () => {
-    expect(readState("").measure).toBe("");
+  it("keeps a measure and a unit that are said, also those that are usual", () => {
+    expect(writeState(readState("?unit=cores"))).toBe("?unit=cores");
+    expect([readState("").measure, readState("").unit]).toEqual(["", ""]);
     for (const measure of ["total", "self"] as const) {
       expect(readState(`?measure=${measure}`).measure).toBe(measure);
       expect(writeState({ ...DEFAULTS, measure })).toBe(`?measure=${measure}`);

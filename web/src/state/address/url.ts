@@ -45,8 +45,8 @@ export interface PageState {
   /** What a frame's colour tells; empty: the difference in a comparison, else the module. */
   colour: "" | "kind" | "module";
   theme: "" | "light" | "dark";
-  /** What numbers of one window, and levels of charts, are told in. */
-  unit: UnitChoice;
+  /** What numbers are told in; empty: cores, and of a comparison what was judged. */
+  unit: UnitChoice | "";
   /** The zone that times are told in. */
   tz: Zone;
   /** What the chart of the compare view shows; empty: both windows with some air. */
@@ -144,7 +144,7 @@ export const DEFAULTS: PageState = {
   runtime_frames: "",
   colour: "",
   theme: "",
-  unit: "cores",
+  unit: "",
   tz: "local",
   chartFrom: "",
   chartUntil: "",
@@ -196,7 +196,7 @@ export const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   runtime_frames: ["", "show"],
   colour: ["", "kind", "module"],
   theme: ["", "light", "dark"],
-  unit: UNITS,
+  unit: ["", ...UNITS],
   tz: ["local", "utc"],
   layout: ["icicle", "flame"],
   pane: ["both", "graph", "tree", "table"],

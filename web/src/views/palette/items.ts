@@ -99,7 +99,7 @@ export function fixedItems(): Action[] {
       () => navigate({ tz: tz === "utc" ? "local" : "utc" }),
       "time zone",
     ),
-    ...UNITS.filter((one) => one !== unit).map((one) =>
+    ...UNITS.filter((one) => one !== (unit || "cores")).map((one) =>
       act(`Numbers in ${unitWord(one)}`, () => navigate({ unit: one }), "unit"),
     ),
     act(

@@ -1,5 +1,6 @@
 /** Saves what the page shows as a file that tells on its own what was asked. */
 import { effect } from "@preact/signals";
+import { sumsOfSides } from "../../logic/compare/norm.ts";
 import { partOf, viewOf } from "../../logic/flame/layout.ts";
 import {
   coresOfSides,
@@ -48,7 +49,8 @@ function measureNow(): WindowMeasure | null {
   let measure: Measure | null = null;
   if (comparing.peek()) {
     const answer = diff.data.peek();
-    if (answer !== null) measure = measureOfPair("", answer.period_ns, answer.normalize, coresOfSides(answer));
+    if (answer !== null)
+      measure = measureOfPair("", answer.period_ns, answer.normalize, coresOfSides(answer), sumsOfSides(answer));
   } else {
     const answer = flamegraph.data.peek();
     if (answer !== null) measure = measureOf("", answer);
