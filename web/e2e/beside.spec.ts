@@ -73,7 +73,10 @@ test("widths are cores on both sides, and one zoom moves both", async ({ page })
 test("what one side lacks is said there, and a search is in both", async ({ page }) => {
   await page.goto(at(WINDOW, { ...PAIR, match: "walk", colour: "module" }));
   const { a, b } = await both(page);
-  await expect(page.getByTestId("found")).toContainText("50 → 40 samples");
+  // Two selections are no course of one: no arrow.
+  await expect(page.getByTestId("found")).toContainText("A 83.3 %, B 100 %");
+  await expect(page.getByTestId("found")).toContainText("A 0.125, B 0.100 cores, A 50, B 40 samples in 1 frame");
+  await expect(page.locator(".graph")).not.toContainText("→");
   const tip = await pointAt(a, { x: (await placeOf(a)).width - 9, y: 2 * ROW + 9 }, "walk");
   await expect(tip).toContainText("50");
   await expect(tip).toContainText("40");

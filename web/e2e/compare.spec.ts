@@ -1,6 +1,7 @@
 import type { Page } from "@playwright/test";
 import { course } from "./known.ts";
 import {
+  at,
   busyOnly,
   colours,
   comparison,
@@ -143,11 +144,81 @@ test.describe("compare", () => {
     await expect(page.getByTestId("only")).toHaveValue("new");
   });
 
+  test("functions are ranked by what they take themselves, unless the address says otherwise", async ({
+    page,
+    windows,
+    request,
+  }) => {
+    const { from } = windows.before;
+    const second = (samples: number) => ({ frames: ["main", "serve", "walk"].map((name) => ({ name })), samples });
+    const seconds = [...Array.from({ length: 8 }, () => second(2)), ...Array.from({ length: 8 }, () => second(16))];
+    const query = await course(request, "leads", from, seconds);
+    const sides = { before: { from, until: from + 8_000 }, after: { from: from + 8_000, until: from + 16_000 } };
+    const first = page.getByRole("grid", { name: "Functions of both windows" }).locator(".vtable-row").first();
+    for (const [said, leader] of [
+      [{}, "walk"],
+      [{ measure: "self" }, "walk"],
+      [{ measure: "total" }, "main"],
+    ] as const) {
+      await page.goto(comparison({ ...windows, ...sides }, { ...query, ...said, tab: "functions" }));
+      await expect(first.locator("bdi")).toHaveText(leader);
+      await expect(first).toHaveClass(/grew/);
+      expect(parameter(page, "measure")).toBe("measure" in said ? said.measure : null);
+    }
+    // What was chosen stays where something else is.
+    await page.getByTestId("only").selectOption("significant");
+    await expect.poll(() => parameter(page, "only")).toBe("significant");
+    expect(parameter(page, "measure")).toBe("total");
+    await expect(first.locator("bdi")).toHaveText("main");
+  });
+
+  test("numbers of both sides are told in the unit that is chosen, wherever they stand", async ({
+    page,
+    windows,
+    request,
+  }) => {
+    const { from } = windows.before;
+    const second = (samples: number) => ({ frames: [{ name: "main" }, { name: "walk" }], samples });
+    const seconds = [...Array.from({ length: 8 }, () => second(2)), ...Array.from({ length: 8 }, () => second(16))];
+    const query = await course(request, "units", from, seconds);
+    const sides = { before: { from, until: from + 8_000 }, after: { from: from + 8_000, until: from + 16_000 } };
+    await page.goto(comparison({ ...windows, ...sides }, { ...query, match: "walk" }));
+    const [verdict, found] = [page.getByTestId("verdict"), page.getByTestId("found")];
+    await expect(verdict).toContainText("0.100 → 0.800 cores");
+    await expect(found).toContainText("0.100 → 0.800 cores, 16 → 128 samples in 1 frame");
+    const unit = page.getByTestId("pair-unit");
+    await unit.selectOption("time");
+    await expect.poll(() => parameter(page, "unit")).toBe("time");
+    await expect(verdict).toContainText("800 ms → 6.40 s of CPU time");
+    await expect(page.getByTestId("changes")).toContainText(
+      /walk.*: 800\sms → 6\.40\ss of CPU time \(\+5\.60\ss, between \+.*s and \+.*s\), 8\.00×/,
+    );
+    await expect(found).toContainText("800 ms → 6.40 s of CPU time, 16 → 128 samples in 1 frame");
+    await expect(await hoverRoot(page)).toContainText("6.40 s");
+    await page.reload();
+    await expect(unit).toHaveValue("time");
+    await page.getByRole("tab", { name: "Service" }).click();
+    const table = page.getByRole("grid", { name: "Both windows by service" });
+    const cells = table.locator(".vtable-row").getByRole("gridcell");
+    await expect(cells.nth(1)).toHaveText(/^800\sms$/);
+    await expect(cells.nth(2)).toHaveText(/^6\.40\ss$/);
+    await expect(cells.nth(3)).toHaveText(/^\+5\.60\ss$/);
+    await unit.selectOption("samples");
+    await expect(verdict).toContainText("16 → 128 samples");
+    await page.goBack();
+    await expect(verdict).toContainText("6.40 s of CPU time");
+    // A frame's history, and where the level changed, are in the unit of the chart.
+    await page.goto(at({ from, until: from + 16_000 }, { ...query, unit: "time", frame: "main;walk" }));
+    await expect(page.getByTestId("frame-since")).toContainText(/at most 8\d\d ms\/s/);
+    await expect(page.getByTestId("largest-change")).toHaveAttribute("title", /From 100 to 800 ms\/s/);
+  });
+
   test("the table and the graph are one: a row shows its frame, a frame its row; Back undoes", async ({
     page,
     windows,
   }) => {
-    await page.goto(comparison(windows, { query: busyOnly(windows), tab: "functions" }));
+    // By total, so that callers, whose frames lie near the root, are among the first rows.
+    await page.goto(comparison(windows, { query: busyOnly(windows), tab: "functions", measure: "total" }));
     const table = page.getByRole("grid", { name: "Functions of both windows" });
     const row = table.locator(".vtable-row").first();
     const name = (await row.locator("bdi").textContent()) as string;

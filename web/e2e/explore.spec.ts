@@ -124,7 +124,7 @@ test.describe("explore", () => {
     const found = page.getByTestId("found");
     await expect(found).toContainText("frame");
     const digits = (await found.textContent())?.replace(/\s/g, "") ?? "";
-    expect(Number(/·(\d+)samples/.exec(digits)?.[1])).toBe(match.samples);
+    expect(Number(/,(\d+)samples/.exec(digits)?.[1])).toBe(match.samples);
     expect(Math.abs(Number.parseFloat(digits) / 100 - match.share)).toBeLessThan(0.001);
     await page.reload();
     await expect(page.getByTestId("search")).toHaveValue("read");

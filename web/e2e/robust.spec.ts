@@ -210,7 +210,18 @@ test("two selections at the same time are called by their names, not before and 
   await page.getByRole("button", { name: "Tree", exact: true }).click();
   await expect(page.getByTestId("frame-tree")).toContainText(`: ${left} 0 samples`);
   for (const part of [changes, page.locator(".sides .side"), page.locator(".graph")])
-    for (const text of await part.allInnerTexts()) expect(text).not.toMatch(/\b(before|after)\b/i);
+    for (const text of await part.allInnerTexts()) {
+      expect(text).not.toMatch(/\b(before|after)\b/i);
+      expect(text).not.toContain("→");
+    }
+  // Nor has what is told of a frame an arrow: callees, and whose time it is.
+  await page.getByTestId("frame-tree").getByRole("treeitem").filter({ hasText: "main" }).first().click();
+  await page.getByRole("tab", { name: "Frame", exact: true }).click();
+  await expect(page.getByTestId("frame-panel")).toContainText("Callees");
+  await expect(page.getByTestId("frame-panel")).not.toContainText("→");
+  await page.getByRole("tab", { name: "Spent by" }).click();
+  await expect(page.getByRole("region", { name: "Spent by service" })).toContainText(left);
+  await expect(page.getByTestId("spent")).not.toContainText("→");
   // The same the other way round is no matter of time either.
   await page.goto(
     at({ from: WINDOW.from - 60_000, until: WINDOW.until - 60_000 }, { view: "compare", ...b, ...base, baseQuery: "" }),

@@ -237,8 +237,8 @@ test.describe("by touch", () => {
     const { x, y, width, height } = await placeOf(rows.filter({ hasText: windows.busy }));
     const menu = page.getByRole("menu");
     const finger = await page.context().newCDPSession(page);
-    const down = { type: "touchStart", touchPoints: [{ x: x + width / 3, y: y + height / 2 }] } as const;
-    const up = { type: "touchEnd", touchPoints: [] } as const;
+    const down = { type: "touchStart" as const, touchPoints: [{ x: x + width / 3, y: y + height / 2 }] };
+    const up = { type: "touchEnd" as const, touchPoints: [] };
     await finger.send("Input.dispatchTouchEvent", down);
     await expect(menu.getByRole("menuitem", { name: "Compare with the rest" })).toBeVisible();
     await finger.send("Input.dispatchTouchEvent", up);

@@ -7,14 +7,13 @@
  * whose mix changed is taken apart into the callees that changed. What changes against its chain, or beside it, is a
  * finding of its own.
  */
-import type { Normalize } from "../../api/types.ts";
 import type { Change } from "../colour.ts";
 import { factor } from "../text/format.ts";
 import { fitName } from "../text/names.ts";
-import { amountText, SAMPLES, type Unit } from "../text/unit.ts";
+import { amountText, SAMPLES } from "../text/unit.ts";
 import { isRow, titleOf } from "../tree/rows.ts";
 import { type DiffData, frameName, kindName, moduleName, ROOT, type Tree } from "../tree/tree.ts";
-import { changeText, fromTo } from "./norm.ts";
+import { changeText, fromTo, judgedUnit, normUnit, type Told } from "./norm.ts";
 import { changeWords, type SideNames } from "./sideNames.ts";
 
 export interface Finding {
@@ -228,10 +227,7 @@ function sum(values: readonly number[]): number {
   return values.reduce((all, value) => all + value, 0);
 }
 
-export interface Telling {
-  normalize: Normalize;
-  /** Of counts and rates; samples and cores where none is given. */
-  unit?: Unit;
+export interface Telling extends Told {
   measure: "total" | "self";
   sides: SideNames;
   /** Cores of each side, where there are cores: told beside shares. */
@@ -241,16 +237,18 @@ export interface Telling {
 }
 
 /** `kubelet: 0.05 → 0.62 cores (+0.57, between +0.51 and +0.63), 12.4×`: what stands behind the frame's name. */
-export function figuresOf(finding: Finding, { normalize, unit, sides, sideCores = null }: Telling): string {
+export function figuresOf(finding: Finding, telling: Telling): string {
+  const { normalize, sides, sideCores = null } = telling;
   const { before, after, delta, low, high } = finding;
   const times = finding.change === "new" || finding.change === "gone" ? "" : factor(before, after);
-  const interval = `between ${changeText(low, normalize, unit)} and ${changeText(high, normalize, unit)}`;
+  const interval = `between ${changeText(low, telling)} and ${changeText(high, telling)}`;
   const { inTurn } = sides;
-  const levels = fromTo(before, after, normalize, unit, inTurn);
+  const levels = fromTo(before, after, telling, inTurn);
   const [ofA, ofB] = sideCores ?? [0, 0];
-  const amounts =
-    normalize === "share" && sideCores !== null ? `, ${fromTo(before * ofA, after * ofB, "rate", unit, inTurn)}` : "";
-  return `${levels} (${changeText(delta, normalize, unit)}, ${interval})${amounts}${times === "" ? "" : `, ${times}`}`;
+  const isShare = normalize === "share" && normUnit(telling) === judgedUnit(telling);
+  const rates = { ...telling, normalize: "rate", choice: "" } as const;
+  const amounts = isShare && sideCores !== null ? `, ${fromTo(before * ofA, after * ofB, rates, inTurn)}` : "";
+  return `${levels} (${changeText(delta, telling)}, ${interval})${amounts}${times === "" ? "" : `, ${times}`}`;
 }
 
 /** The rest of the sentence: since when, of how many samples, and what it is made of. */
@@ -268,9 +266,7 @@ export function remarkOf(finding: Finding, telling: Telling): string {
     said.push(amountText(Math.max(beforeSamples, afterSamples), unit));
   }
   if (parts.length > 0) {
-    const list = parts.map(
-      ({ name, delta }) => `${fitName(name, NAME_ROOM)} (${changeText(delta, telling.normalize, telling.unit)})`,
-    );
+    const list = parts.map(({ name, delta }) => `${fitName(name, NAME_ROOM)} (${changeText(delta, telling)})`);
     said.push(`with ${list.join(", ")}`);
   }
   return said.join("; ");

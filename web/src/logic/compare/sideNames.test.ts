@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changeWords, sideNamesOf, sideText } from "./sideNames.ts";
+import { bothText, changeWords, sideNamesOf, sideText } from "./sideNames.ts";
 
 const names = (a: string, b: string) => sideNamesOf(a, b, true).names;
 
@@ -38,6 +38,13 @@ describe("what the sides of a comparison are called", () => {
     expect(names("{service=", '{service="b"}')).toEqual(["A", "B"]);
     expect(names('{a="1",b="2"}', '{b="2",a="1"}')).toEqual(["A", "B"]);
     expect(names('{service="x"}', '{node="x"}')).toEqual(["A", "B"]);
+  });
+
+  it("has an arrow between figures where A was before B, and nowhere else", () => {
+    const [turn, apart] = [sideNamesOf("", "", true), sideNamesOf('{service="a"}', '{service="b"}', true)];
+    expect(bothText("12", "40", turn)).toBe("12 → 40");
+    expect(bothText("12", "40", apart)).toBe("A 12, B 40");
+    expect(bothText("12", "40", sideNamesOf("", "", false))).toBe("A 12, B 40");
   });
 
   it("is no longer than there is room", () => {

@@ -46,6 +46,14 @@ export function sideText({ names }: SideNames, at: 0 | 1): string {
   return names[at] === letter ? letter : `${letter}, ${names[at]}`;
 }
 
+/**
+ * `12 → 40` of one selection at two times, `A 12, B 40` of anything else: an arrow reads like a change in time. For
+ * whatever is told of both sides.
+ */
+export function bothText(before: string, after: string, { inTurn }: Pick<SideNames, "inTurn">): string {
+  return inTurn ? `${before} → ${after}` : `A ${before}, B ${after}`;
+}
+
 /** What a change is called between these sides. */
 export function changeWords({ names, inTurn }: SideNames, change: Change): string {
   if (change === "same") return "no significant change";

@@ -4,7 +4,9 @@ import { spentSides } from "./spentSides.ts";
 
 /** A sample is a hundredth of a core here. */
 const side = (values: Record<string, number>, complete = true, others = 0) => ({
-  rows: Object.entries(values).map(([name, total]) => ({ name, total, cores: total / 100 }) as TopRow),
+  rows: Object.entries(values).map(
+    ([name, total]) => ({ name, total, cores: total / 100, cpu_seconds: total / 20 }) as TopRow,
+  ),
   samples: Object.values(values).reduce((sum, total) => sum + total, others),
   complete,
 });
@@ -20,6 +22,12 @@ describe("whose time a frame is on both sides", () => {
     expect(rows.map(({ delta }) => delta)).toEqual([0.6, expect.closeTo(-0.1), -0.1]);
     expect(rows[1]).toMatchObject({ before: { share: 0.75 }, after: { share: 0.25 } });
     expect(rest).toEqual([0, 0]);
+    // Enough to tell it in another unit.
+    expect(rows.map(({ before, after }) => [before?.samples, after?.seconds])).toEqual([
+      [0, 3],
+      [30, 1],
+      [10, 0],
+    ]);
   });
 
   it("tells nothing of a value at which a list ended before", () => {

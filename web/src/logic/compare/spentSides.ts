@@ -10,6 +10,9 @@ export interface SideOfValue {
   level: number;
   /** Of the frame's samples on this side. */
   share: number;
+  samples: number;
+  /** CPU time; null where the type is no time. */
+  seconds: number | null;
 }
 
 export interface SpentRow {
@@ -34,8 +37,9 @@ export function spentSides(before: Side, after: Side, most: number): SpentSides 
     const values = new Map(side.rows.map((row) => [row.name, row]));
     return (name: string): SideOfValue | null => {
       const row = values.get(name);
-      if (row === undefined) return side.complete ? { level: 0, share: 0 } : null;
-      return { level: row.cores ?? row.rate ?? 0, share: shareOf(row.total, side.samples) };
+      if (row === undefined) return side.complete ? { level: 0, share: 0, samples: 0, seconds: 0 } : null;
+      const { cores, rate, total, cpu_seconds: seconds } = row;
+      return { level: cores ?? rate ?? 0, share: shareOf(total, side.samples), samples: total, seconds };
     };
   };
   const [was, is] = [of(before), of(after)];

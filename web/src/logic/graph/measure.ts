@@ -4,7 +4,7 @@
  */
 import type { DiffAnswer, Normalize } from "../../api/types.ts";
 import { kindOf, kindWord } from "../colour.ts";
-import { normText, normUnit } from "../compare/norm.ts";
+import { type BothSums, normText, normWords } from "../compare/norm.ts";
 import { changeWords, type SideNames } from "../compare/sideNames.ts";
 import { figureHead, figureText, type UnitChoice } from "../text/figure.ts";
 import { percent, shareOf } from "../text/format.ts";
@@ -22,6 +22,8 @@ export interface Measure {
   normalize: Normalize | null;
   /** Cores of each side of a comparison, where there are cores: a share alone would hide how much it is. */
   sideCores?: readonly [number, number] | null;
+  /** Of a comparison: what samples of both sides stand for, in whatever unit. */
+  sums?: BothSums | null;
 }
 
 export interface WindowMeasure extends Measure {
@@ -29,8 +31,11 @@ export interface WindowMeasure extends Measure {
   samples: number;
   /** Of one window, or of side B in a comparison. */
   unit: Unit;
-  /** What the numbers of one window are told in, beside the samples themselves; left out: nothing else. */
-  choice?: UnitChoice;
+  /**
+   * What numbers are told in, beside the samples themselves; left out: nothing else. Empty: cores, and of a comparison
+   * what was judged.
+   */
+  choice?: UnitChoice | "";
   /** Of a comparison. */
   sideNames: SideNames;
 }
@@ -59,8 +64,9 @@ export function measureOfPair(
   periodNs: number,
   normalize: Normalize,
   sideCores: readonly [number, number] | null = null,
+  sums: BothSums | null = null,
 ): Measure {
-  return { title, secondsPerSample: periodNs / 1e9, coresPerSample: 0, normalize, sideCores };
+  return { title, secondsPerSample: periodNs / 1e9, coresPerSample: 0, normalize, sideCores, sums };
 }
 
 /** Null where a side has none. */
@@ -83,20 +89,21 @@ function chosenText(samples: number, choice: UnitChoice, measure: WindowMeasure)
 /** What a frame stands for, in a sentence that begins with its name. */
 export function frameText(tree: Tree, node: number, focus: number, measure: WindowMeasure): string {
   const { diff } = tree;
-  const { normalize, unit, sideNames } = measure;
+  const { unit, sideNames } = measure;
   const name = titleOf(tree, node);
   const total = tree.total[node] as number;
   if (diff !== null) {
     const [a, b] = sideNames.names;
-    const before = normText(diff.baseNorm[node] as number, normalize, unit);
-    const after = `${normText(diff.norm[node] as number, normalize, unit)} ${normUnit(normalize, unit)}`;
+    const before = normText(diff.baseNorm[node] as number, 0, measure);
+    const after = `${normText(diff.norm[node] as number, 1, measure)} ${normWords(measure)}`;
     const ofA = `${a} ${amountText(diff.baseTotal[node] as number, unit)}, ${before}`;
     const ofB = `${b} ${amountText(total, unit)}, ${after}`;
     return `${name}: ${ofA}; ${ofB}; ${changeWords(sideNames, changeOf(tree, node))}`;
   }
   const ofAll = percent(shareOf(total, measure.samples));
   const ofFocus = focus === ROOT ? "" : `, ${percent(shareOf(total, tree.total[focus] as number))} of the zoomed frame`;
-  const isBare = measure.choice === undefined || measure.choice === "samples" || measure.choice === "share";
-  const chosen = isBare ? "" : chosenText(total, measure.choice as UnitChoice, measure);
+  const choice = measure.choice === "" ? "cores" : measure.choice;
+  const isBare = choice === undefined || choice === "samples" || choice === "share";
+  const chosen = isBare ? "" : chosenText(total, choice, measure);
   return `${name}, ${kindWord(kindOf(kindName(tree, node), false))}: ${chosen}${amountText(total, unit)}, ${ofAll} of the total${ofFocus}`;
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { baselineOf } from "../compare/baseline.ts";
 import { courseStack } from "../fixtures.ts";
 import { historyOf } from "../time/windows.ts";
-import { changePoints, largestChange, lifetimeOf } from "./changePoints.ts";
+import { changePoints, changeText, largestChange, lifetimeOf } from "./changePoints.ts";
 
 /** A level with a scatter of a tenth, the same each time. */
 function level(mean: number, steps: number, seed = 1): number[] {
@@ -173,5 +173,17 @@ describe("side A where nobody chose one", () => {
     const { base, said } = chosen(window(1000, 1060), true, nothing(120));
     expect(base).toEqual(window(940, 1000));
     expect(said).toContain("nothing ran");
+  });
+});
+
+describe("a change in a line", () => {
+  const point = { at: 0, before: 0.042, after: 0.088, pair: null } as const;
+  const tell = (kind: "changed" | "started", level: (value: number) => string, unit: string) =>
+    changeText({ ...point, kind }, level, unit);
+
+  it("has its levels in the unit of the chart", () => {
+    expect(tell("changed", (value) => value.toFixed(3), "cores")).toMatch(/: 0\.042 → 0\.088 cores$/);
+    expect(tell("changed", (value) => (value * 1000).toFixed(1), "ms/s")).toMatch(/: 42\.0 → 88\.0 ms\/s$/);
+    expect(tell("started", String, "cores")).toMatch(/: started$/);
   });
 });

@@ -3,7 +3,6 @@
  * points in the order of time, each with the two windows of equal length beside it that a comparison takes: of
  * covered time in which something ran.
  */
-import { cores } from "../text/format.ts";
 import { clock } from "../time/time.ts";
 import { lengthOf, type Pair, type Window } from "../time/windows.ts";
 import { type Stack, telling } from "./stack.ts";
@@ -258,9 +257,13 @@ function equalBeside(old: Window | null, fresh: Window | null): Pair | null {
   };
 }
 
-/** `01:38:33: 0.042 → 0.088 cores`, `01:37:43: started`; in `unit`. */
-export function changeText({ at, kind, before, after }: ChangePoint, unit: string): string {
-  return `${clock(at)}: ${kind === "changed" ? `${cores(before)} → ${cores(after)} ${unit}` : kind}`;
+/** `01:38:33: 0.042 → 0.088 cores`, `01:37:43: started`: levels as `levelText` writes them, in `unit`. */
+export function changeText(
+  { at, kind, before, after }: ChangePoint,
+  levelText: (level: number) => string,
+  unit: string,
+): string {
+  return `${clock(at)}: ${kind === "changed" ? `${levelText(before)} → ${levelText(after)} ${unit}` : kind}`;
 }
 
 /** A change by so much of the largest one is as large: what comes and goes leads to its beginning. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { besideOf, figureHead, figureText, scaled, scaleOf, UNITS, type Worth } from "./figure.ts";
+import { besideOf, figureHead, figureText, figureWords, scaled, scaleOf, UNITS, type Worth } from "./figure.ts";
 import { SAMPLES } from "./unit.ts";
 
 const plain = (text: string) => text.replace(/\u202f/g, " ");
@@ -15,6 +15,17 @@ describe("the unit of numbers", () => {
       ["samples", "300"],
       ["share", "25.0 %"],
     ]);
+  });
+
+  it("says what a number is of, where it stands alone", () => {
+    expect(UNITS.map((choice) => plain(figureWords(300, choice, worth)))).toEqual([
+      "0.125 cores",
+      "15.0 s of CPU time",
+      "300 samples",
+      "25.0 %",
+    ]);
+    const waits: Worth = { ...worth, unit: { name: "nanoseconds", isTime: true, isWait: true } };
+    expect(plain(figureWords(300, "time", waits))).toBe("15.0 s waited");
   });
 
   it("never leaves a share alone", () => {

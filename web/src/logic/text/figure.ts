@@ -3,7 +3,17 @@
  * stands for. Out: text. Of types that are no time, cores are their rate, and CPU time is their amount.
  */
 import { cores, count, duration, percent, shareOf } from "./format.ts";
-import { amountHead, amountShort, rateHead, rateShort, timeHead, type Unit } from "./unit.ts";
+import {
+  amountHead,
+  amountShort,
+  amountText,
+  rateHead,
+  rateShort,
+  rateText,
+  timeHead,
+  timeText,
+  type Unit,
+} from "./unit.ts";
 
 export const UNITS = ["cores", "time", "samples", "share"] as const;
 export type UnitChoice = (typeof UNITS)[number];
@@ -24,6 +34,15 @@ export function figureText(samples: number, choice: UnitChoice, worth: Worth): s
   if (choice === "cores") return rateShort(samples * worth.coresPerSample, unit);
   if (choice === "time" && unit.isTime) return duration(samples * worth.secondsPerSample);
   return unit.name === "samples" ? count(samples) : amountShort(samples, unit);
+}
+
+/** The same with the unit's name: `0.25 cores`, `15.0 s of CPU time`. */
+export function figureWords(samples: number, choice: UnitChoice, worth: Worth): string {
+  const { unit } = worth;
+  if (choice === "share") return percent(shareOf(samples, worth.samples));
+  if (choice === "cores") return rateText(samples * worth.coresPerSample, unit);
+  if (choice === "time" && unit.isTime) return timeText(samples * worth.secondsPerSample, unit);
+  return amountText(samples, unit);
 }
 
 /** What such numbers are called. */

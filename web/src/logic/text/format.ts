@@ -54,7 +54,7 @@ export function percent(share: number): string {
   const value = share * 100;
   const magnitude = Math.abs(value);
   if (magnitude > 0 && magnitude < 0.005) return `${value < 0 ? MINUS : ""}<0.01${THIN}%`;
-  const places = magnitude === 0 || magnitude >= 99.95 ? 0 : magnitude >= 10 ? 1 : 2;
+  const places = magnitude === 0 || magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2;
   return `${value.toFixed(places).replace("-", MINUS)}${THIN}%`;
 }
 

@@ -81,6 +81,15 @@ describe("the address", () => {
     expect(readState(writeState(state))).toEqual(state);
   });
 
+  it("keeps a measure and a unit that are said, also those that are usual", () => {
+    expect(writeState(readState("?unit=cores"))).toBe("?unit=cores");
+    expect([readState("").measure, readState("").unit]).toEqual(["", ""]);
+    for (const measure of ["total", "self"] as const) {
+      expect(readState(`?measure=${measure}`).measure).toBe(measure);
+      expect(writeState({ ...DEFAULTS, measure })).toBe(`?measure=${measure}`);
+    }
+  });
+
   it("falls back to the default for what it does not know", () => {
     expect(readState("?view=party&normalize=odd&unknown=1&theme=pink&live=yes")).toEqual(DEFAULTS);
   });

@@ -45,8 +45,8 @@ export interface PageState {
   /** What a frame's colour tells; empty: the difference in a comparison, else the module. */
   colour: "" | "kind" | "module";
   theme: "" | "light" | "dark";
-  /** What numbers of one window, and levels of charts, are told in. */
-  unit: UnitChoice;
+  /** What numbers are told in; empty: cores, and of a comparison what was judged. */
+  unit: UnitChoice | "";
   /** The zone that times are told in. */
   tz: Zone;
   /** What the chart of the compare view shows; empty: both windows with some air. */
@@ -60,8 +60,8 @@ export interface PageState {
   /** Both sides of a comparison as one graph, or each as one of its own. */
   graphs: "union" | "beside";
   only: "" | "significant" | "new" | "gone";
-  /** What of a frame is compared. */
-  measure: Measured;
+  /** What of a frame is compared; empty: its total, and of the table of functions what each takes itself. */
+  measure: Measured | "";
   /** Of a comparison, as the server takes it; empty: its default. */
   confidence: "" | "0.8" | "0.9" | "0.99" | "0.999";
   /** Both windows keep the same length. */
@@ -145,7 +145,7 @@ export const DEFAULTS: PageState = {
   runtime_frames: "",
   colour: "",
   theme: "",
-  unit: "cores",
+  unit: "",
   tz: "local",
   chartFrom: "",
   chartUntil: "",
@@ -155,7 +155,7 @@ export const DEFAULTS: PageState = {
   width: "both",
   graphs: "union",
   only: "",
-  measure: "total",
+  measure: "",
   confidence: "",
   lock: false,
   live: false,
@@ -198,7 +198,7 @@ export const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   runtime_frames: ["", "show"],
   colour: ["", "kind", "module"],
   theme: ["", "light", "dark"],
-  unit: UNITS,
+  unit: ["", ...UNITS],
   tz: ["local", "utc"],
   layout: ["icicle", "flame"],
   pane: ["both", "graph", "tree", "table"],
@@ -212,7 +212,7 @@ export const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   state: ["", "live", "silent", "replaced", "sender"],
   trouble: ["", "any", "silent", "lost", "limits", "refused", "offline"],
   against: ["", "day", "week"],
-  measure: ["total", "self"],
+  measure: ["", "total", "self"],
   confidence: ["", "0.8", "0.9", "0.99", "0.999"],
 };
 

@@ -7,11 +7,11 @@ import { api, type Parameters } from "../../api/index.ts";
 import type { Baseline } from "../../logic/compare/baseline.ts";
 import { type SideNames, sideNamesOf } from "../../logic/compare/sideNames.ts";
 import { stackOf } from "../../logic/series/stack.ts";
+import { measureFor } from "../../logic/table/measured.ts";
 import { isRelative, parseTime, type Window } from "../../logic/time/time.ts";
 import { around, askable, historyOf, ordered, pairOf } from "../../logic/time/windows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { fields, rows } from "../address/page.ts";
-import { DEFAULTS } from "../address/url.ts";
 import { parse } from "../question/parsing.ts";
 import {
   ask,
@@ -132,7 +132,7 @@ export function pairParameters(): Parameters {
 export function criteria(): Parameters {
   return {
     normalize: normalize.value,
-    measure: measure.value === DEFAULTS.measure ? "" : measure.value,
+    measure: measure.value,
     confidence: confidence.value,
   };
 }
@@ -164,6 +164,7 @@ export const diff: Resource<ParsedDiff> = resource(() => {
 
 export const diffTop = resource(() => {
   if (!comparing.value || !isPaired.value) return null;
-  const parameters = { ...pairParameters(), by: "function", limit: TOP_LIMIT };
+  const ranked = measureFor("function", measure.value);
+  const parameters = { ...pairParameters(), by: "function", limit: TOP_LIMIT, measure: ranked };
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
 });

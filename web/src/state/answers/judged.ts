@@ -4,6 +4,7 @@
  */
 import { computed } from "@preact/signals";
 import { api, type DiffTopRow, type TopAnswer } from "../../api/index.ts";
+import { measureFor } from "../../logic/table/measured.ts";
 import { lengthOf, shift } from "../../logic/time/windows.ts";
 import { fields } from "../address/page.ts";
 import { ask, lengths, ownFrames, range, TOP_LIMIT } from "../question/question.ts";
@@ -88,8 +89,7 @@ export const changedMost: Judged = resource(() => {
     ...ownFrames.value,
     by: rank.value,
     limit: TOP_LIMIT,
-    // What callees add would put all their callers first.
-    measure: rank.value === "function" ? "self" : "",
+    measure: measureFor(rank.value, ""),
   };
   return ask("changed most", parameters, (signal) => api.diffTop(parameters, signal));
 });

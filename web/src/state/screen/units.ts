@@ -1,17 +1,20 @@
 /** The units of what is on the screen: of the tree and its tables, and of the chart. */
 import { computed } from "@preact/signals";
+import { sideFigure, sumsOfSides, type Told } from "../../logic/compare/norm.ts";
+import { bothText } from "../../logic/compare/sideNames.ts";
 import { measureOf } from "../../logic/graph/measure.ts";
 import {
   besideOf,
   figureHead,
   figureText,
+  figureWords,
   type Scale,
   scaled,
   scaleOf,
   type UnitChoice,
   type Worth,
 } from "../../logic/text/figure.ts";
-import { brief, duration } from "../../logic/text/format.ts";
+import { brief, count, duration } from "../../logic/text/format.ts";
 import {
   amountHead,
   amountShort,
@@ -20,14 +23,18 @@ import {
   rateShort,
   rateText,
   SAMPLES,
+  timeWords,
   type Unit,
   unitOf,
 } from "../../logic/text/unit.ts";
 import { fields } from "../address/page.ts";
-import { compareSeries, compareStack, comparing, diff } from "../answers/compare.ts";
+import { compareSeries, compareStack, comparing, diff, sideNames } from "../answers/compare.ts";
 import { exploreSeries, flamegraph } from "../answers/explore.ts";
 import { exploreStack } from "../answers/lists.ts";
 import { beforeHits } from "../answers/timeline.ts";
+
+/** What numbers of one window are told in, and levels of charts. */
+export const unitChoice = computed<UnitChoice>(() => fields.unit.value || "cores");
 
 /** Of the tree: one window's, or side B's in a comparison. */
 export const counted = computed<Unit>(() => {
@@ -52,11 +59,8 @@ export const chartScale = computed<Scale | null>(() => {
   const samples = stack.layers.reduce((sum, layer) => sum + layer.samples, 0);
   // What waits is no part of the CPUs.
   const capacity = charted.value.isWait ? 0 : stack.meanCapacity;
-  return scaleOf(fields.unit.value, charted.value.isTime, seconds > 0 ? samples / seconds : 0, capacity);
+  return scaleOf(unitChoice.value, charted.value.isTime, seconds > 0 ? samples / seconds : 0, capacity);
 });
-
-/** What levels of the chart are in, whatever their scale. */
-export const levelUnit = computed(() => rateHead(charted.value));
 
 /** A level of the chart, with and without its unit. */
 export const level = (value: number) =>
@@ -67,8 +71,8 @@ export const levelTitle = () => chartScale.value?.unit ?? rateHead(charted.value
 
 /** What a layer is over the whole chart, in the unit that was chosen; its share stands beside it. */
 export function layerFigure({ mean, amount, samples }: { mean: number; amount: number; samples: number }): string {
-  if (charted.value.isTime && fields.unit.value === "time") return duration(amount / 1e9);
-  if (charted.value.isTime && fields.unit.value === "samples") return brief(samples);
+  if (charted.value.isTime && unitChoice.value === "time") return duration(amount / 1e9);
+  if (charted.value.isTime && unitChoice.value === "samples") return brief(samples);
   return rateShort(mean, charted.value);
 }
 
@@ -81,10 +85,46 @@ const worth = computed<Worth>(() => {
 });
 
 /** Samples of one window in the unit that was chosen, and in the one that stands beside it. */
-export const figure = (samples: number) => figureText(samples, fields.unit.value, worth.value);
-export const figureTitle = () => figureHead(fields.unit.value, counted.value);
-export const besideFigure = (samples: number, choice: UnitChoice = besideOf(fields.unit.value)) =>
+export const figure = (samples: number) => figureText(samples, unitChoice.value, worth.value);
+export const figureTitle = () => figureHead(unitChoice.value, counted.value);
+export const besideFigure = (samples: number, choice: UnitChoice = besideOf(unitChoice.value)) =>
   figureText(samples, choice, worth.value);
+
+/** What numbers of a comparison are told in. */
+export const told = computed<Told>(() => {
+  const answer = diff.data.value;
+  const [unit, choice] = [counted.value, fields.unit.value];
+  return { normalize: answer?.normalize ?? null, unit, choice, sums: answer === null ? null : sumsOfSides(answer) };
+});
+
+/** Samples of both sides of a comparison, in the unit that was chosen: `0.3 → 0.5`. */
+export const bothFigures = (before: number, after: number) =>
+  bothText(sideFigure(before, 0, told.value), sideFigure(after, 1, told.value), sideNames.value);
+
+/** What a sentence says of samples: how much they are in the unit that was chosen, and how many. */
+export function inWords(samples: number): string {
+  const choice = sentenceUnit();
+  return `${choice === null ? "" : `${figureWords(samples, choice, worth.value)}, `}${amount(samples)}`;
+}
+
+/** The same of both sides of a comparison. */
+export function bothInWords(before: number, after: number): string {
+  const choice = sentenceUnit();
+  const counts = counted.value.name === "samples" ? count(before) : amountIn(before);
+  const head = choice === "time" ? timeWords(counted.value) : figureHead(choice ?? "samples", counted.value);
+  const samples = bothText(counts, amount(after), sideNames.value);
+  return choice === null ? samples : `${bothFigures(before, after)} ${head}, ${samples}`;
+}
+
+/** The unit beside samples; null where they say it all, or a share that stands there anyway. */
+function sentenceUnit(): "cores" | "time" | null {
+  const choice = unitChoice.value;
+  if (choice === "cores") return choice;
+  return choice === "time" && counted.value.isTime && counted.value.name === "samples" ? choice : null;
+}
+
+/** A level of the selected frame's history: in the unit of the chart, where the view has one. */
+export const historyLevel = (value: number) => (chartScale.value === null ? rate(value) : levelIn(value));
 
 export const amount = (value: number) => amountText(value, counted.value);
 export const amountIn = (value: number) => amountShort(value, counted.value);

@@ -30,6 +30,11 @@ interface Drawing {
   /** Another selection over the same time, of which the sum is drawn as a line of side A. */
   beside?: Stack | null;
   tools?: ComponentChildren;
+  /**
+   * What is to be done next, and nobody shall have to look for: where the tools are folded, it stands in a line above
+   * the chart, which is there by itself so that nothing moves when it comes. Left out: there is no such line.
+   */
+  suggestion?: ComponentChildren;
   /** The window that the wheel or keys zoomed to. */
   onRange: (window: Window) => void;
   overlay: (plot: Plot, chart: Hovering) => ComponentChildren;
@@ -86,7 +91,7 @@ interface ChartProps extends Drawing {
   isStale: boolean;
 }
 
-function Chart({ answer, stack, loading, isStale, label, beside = null, tools, onRange, overlay }: ChartProps) {
+function Chart({ answer, stack, loading, isStale, label, beside = null, onRange, overlay, ...more }: ChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
   const shade = theme.value;
   const colours = useMemo(() => coloursOf(stack, shade), [stack, shade]);
@@ -119,6 +124,9 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, tools, o
   const isPhone = useMedia(PHONE);
   const isNarrow = useMedia(NARROW);
   const isWhole = !isPhone || isOpen("chart");
+  const { tools, suggestion } = more;
+  const hasLine = isNarrow && suggestion !== undefined;
+  const figures = <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} isStale={isStale} />;
   return (
     <section class="card chart" aria-label={label}>
       <Busy on={loading} />
@@ -126,6 +134,12 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, tools, o
         <FoldButton fold="chart" name="Controls and layers of the chart" class="icon chart-more">
           ⋯
         </FoldButton>
+      )}
+      {hasLine && (
+        <div class="chart-line">
+          {figures}
+          {suggestion}
+        </div>
       )}
       <div class="toolbar" hidden={isNarrow && !isOpen("chart")}>
         <h2>{chartTitle()}</h2>
@@ -138,9 +152,10 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, tools, o
         />
         <Segments name="Draw" value={draw} options={DRAWN} onChoose={(chosen) => navigate({ draw: chosen })} />
         {tools}
+        {!isNarrow && suggestion}
         <MarkersMenu />
         <span class="spring" />
-        <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} isStale={isStale} />
+        {!hasLine && figures}
         {!charted.value.isWait && (
           <Check checked={capacity} onToggle={() => navigate({ capacity: !capacity })}>
             Scale to capacity

@@ -4,8 +4,9 @@
  */
 import { useMemo } from "preact/hooks";
 import { besideLevels } from "../../logic/compare/besideLevels.ts";
-import { normText, normUnit } from "../../logic/compare/norm.ts";
+import { normText, normWords, worthOf } from "../../logic/compare/norm.ts";
 import { frameText } from "../../logic/graph/measure.ts";
+import { figureWords } from "../../logic/text/figure.ts";
 import { percent } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { rateHead, rateText } from "../../logic/text/unit.ts";
@@ -22,13 +23,15 @@ export function Beside(graph: FlamegraphProps) {
   const { tree, focus, measure, foot, pointed, ...rest } = graph;
   const before = useMemo(() => withWidth(tree, "before"), [tree]);
   const after = useMemo(() => withWidth(tree, "after"), [tree]);
-  const { normalize, unit, sideNames, sideCores = null } = measure;
+  const { normalize, unit, sideNames, sideCores = null, choice = "", sums = null } = measure;
   const wholes = [sent.value.tree?.diff?.baseTotal[ROOT] ?? 0, measure.samples] as const;
   const { levels, widths, isCores } = besideLevels(tree, focus, sideCores, wholes);
-  const told = (level: number) =>
-    isCores || normalize === null
-      ? rateText(level, unit)
-      : `${normText(level, normalize, unit)} ${normUnit(normalize, unit)}`;
+  const counts = [tree.diff?.baseTotal[focus] ?? 0, tree.total[focus] ?? 0] as const;
+  const told = (at: 0 | 1) => {
+    if (choice !== "" && sums !== null) return figureWords(counts[at], choice, worthOf(sums[at], unit));
+    if (isCores || normalize === null) return rateText(levels[at], unit);
+    return `${normText(levels[at], at, measure)} ${normWords(measure)}`;
+  };
   const smaller = widths[0] < widths[1] ? 0 : 1;
   const name = focus === ROOT ? "" : `${fitName(titleOf(tree, focus), NAME_ROOM)}: `;
   const side = (at: 0 | 1) => (
@@ -39,7 +42,7 @@ export function Beside(graph: FlamegraphProps) {
           {sideNames.names[at] !== LETTERS[at] && <bdi>{sideNames.names[at]}</bdi>}
         </span>{" "}
         <span class="dim">{name}</span>
-        <b>{told(levels[at])}</b>
+        <b>{told(at)}</b>
       </p>
       {widths[at] > 0 ? (
         <div class="beside-graph" style={{ width: `${widths[at] * 100}%` }}>

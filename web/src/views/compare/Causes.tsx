@@ -8,8 +8,8 @@ import { MARK } from "../../logic/colour.ts";
 import { cpuSecondsOf, judgedText } from "../../logic/compare/bothSides.ts";
 import { type Cause, chainNames, changedRows } from "../../logic/compare/causes.ts";
 import { figuresOf, nameOf, remarkOf, type Telling } from "../../logic/compare/findings.ts";
-import { changeText, fromTo } from "../../logic/compare/norm.ts";
-import { changeWords } from "../../logic/compare/sideNames.ts";
+import { changeText, fromTo, sumsOfSides } from "../../logic/compare/norm.ts";
+import { bothText, changeWords, type SideNames } from "../../logic/compare/sideNames.ts";
 import { coresOfSides } from "../../logic/graph/measure.ts";
 import { isWanted } from "../../logic/table/diffRows.ts";
 import { duration, plural } from "../../logic/text/format.ts";
@@ -46,6 +46,8 @@ function tellingOf(answer: ParsedDiff): Telling {
     measure,
     sides: sideNames.value,
     sideCores: coresOfSides(answer),
+    choice: page.value.unit,
+    sums: sumsOfSides(answer),
     windows: { baseUntil, from },
   };
 }
@@ -153,9 +155,7 @@ function CauseRow({
                 <button type="button" title={`Zoom to ${caller}`} onClick={() => zoom(node)}>
                   <bdi>{fitName(caller, nameRoom("beside"))}</bdi>
                 </button>
-                <span class={`delta-text ${finding.change}`}>
-                  {changeText(shown.diff?.delta[node] ?? 0, telling.normalize, telling.unit)}
-                </span>
+                <span class={`delta-text ${finding.change}`}>{changeText(shown.diff?.delta[node] ?? 0, telling)}</span>
               </li>
             );
           })}
@@ -166,10 +166,10 @@ function CauseRow({
 }
 
 /** `0.4 s → 30 s`: CPU time of both sides; nothing where the type is no time. */
-function timesText(row: DiffTopRow, answer: TopAnswer<DiffTopRow>, inTurn: boolean): string {
+function timesText(row: DiffTopRow, answer: TopAnswer<DiffTopRow>, sides: SideNames): string {
   const { before, after } = cpuSecondsOf(row, answer);
   if (before === null || after === null) return "";
-  return inTurn ? `${duration(before)} → ${duration(after)}` : `A ${duration(before)}, B ${duration(after)}`;
+  return bothText(duration(before), duration(after), sides);
 }
 
 /** Functions by what they take themselves, judged as a table of their own. */
@@ -177,6 +177,8 @@ function OwnChanges({ telling }: { telling: Telling }) {
   const answer: TopAnswer<DiffTopRow> | null = selfDiff.data.value;
   const drawn = tree.value.tree;
   if (answer === null) return <p class="dim">{selfDiff.error.value?.message ?? "…"}</p>;
+  // Where time was chosen, it is told once.
+  const hasLevels = telling.choice !== "time" || answer.is_time === false;
   const rows = changedRows(answer.rows).filter(({ state }) => isWanted(state, page.value.only));
   return (
     <>
@@ -198,16 +200,21 @@ function OwnChanges({ telling }: { telling: Telling }) {
               </i>
               <bdi>{fitName(row.name, nameRoom("beside"))}</bdi> <small class="dim">{row.module}</small>
             </button>
-            <span class="dim own-time">{timesText(row, answer, telling.sides.inTurn)}</span>
-            <span class="dim own-level">
-              {fromTo(row.base_norm, row.norm, telling.normalize, telling.unit, telling.sides.inTurn)}
-            </span>
-            <b class={`delta-text ${row.state}`}>{changeText(row.delta, telling.normalize, telling.unit)}</b>
+            <span class="dim own-time">{timesText(row, answer, telling.sides)}</span>
+            {hasLevels && (
+              <span class="dim own-level">{fromTo(row.base_norm, row.norm, telling, telling.sides.inTurn)}</span>
+            )}
+            <b class={`delta-text ${row.state}`}>{changeText(row.delta, telling)}</b>
           </li>
         ))}
       </ol>
       {rows.length > MOST_FUNCTIONS && (
-        <button type="button" class="button" onClick={() => navigate({ tab: "functions", measure: "self" })}>
+        <button
+          type="button"
+          class="button"
+          // By self, too, where nobody asked for totals; the graph stays as it is.
+          onClick={() => navigate({ tab: "functions", ...(page.value.measure === "total" ? { measure: "self" } : {}) })}
+        >
           {plural(rows.length - MOST_FUNCTIONS, "function")} more
         </button>
       )}

@@ -5,7 +5,7 @@
 import type { DiffAnswer } from "../../api/types.ts";
 import { headline } from "../../logic/compare/causes.ts";
 import { caveatsOf, pairFaults } from "../../logic/compare/caveats.ts";
-import { fromTo } from "../../logic/compare/norm.ts";
+import { fromTo, sumsOfSides } from "../../logic/compare/norm.ts";
 import { controlText, verdictOf } from "../../logic/compare/verdict.ts";
 import { levelText, percent } from "../../logic/text/format.ts";
 import { unitOf } from "../../logic/text/unit.ts";
@@ -21,6 +21,8 @@ import { counted } from "../../state/screen/units.ts";
 import { DataChip } from "../chart/DataChip.tsx";
 import { Quality } from "../lazyViews.tsx";
 import { Go } from "../ui/Go.tsx";
+import { PHONE, useMedia } from "../ui/hooks.ts";
+import { PairUnit } from "./PairUnit.tsx";
 
 /** What a side takes: cores, or its own unit a second. */
 export const levelOf = (side: DiffAnswer["base"]) => side.cores ?? side.rate ?? 0;
@@ -30,12 +32,22 @@ export function Verdict({ answer }: { answer: ParsedDiff }) {
   const causes = changes.value;
   const functions = diffTop.data.value?.rows.filter(({ state }) => state !== "same").length ?? 0;
   const text = verdictOf(answer, functions, causes.length);
+  const { unit } = page.value;
+  // There it stands among the tools of the graph.
+  const isPhone = useMedia(PHONE);
+  const told = {
+    normalize: "rate",
+    unit: counted.value,
+    // Of all that a side has, its share is all.
+    choice: unit === "share" ? "cores" : unit,
+    sums: sumsOfSides({ ...answer, normalize: "rate" }),
+  } as const;
   const head = sent.value.tree === null ? "" : headline(sent.value.tree, causes, threadDiff.data.value?.rows ?? []);
   return (
     <div class="verdict" aria-busy={diff.stale.value}>
       <div class="verdict-said" role="status" data-testid="verdict">
         <b class={answer.tree === null ? "same" : changeOf(answer.tree, ROOT)}>
-          {fromTo(levelOf(base), levelOf(comparison), "rate", counted.value, sideNames.value.inTurn)}
+          {fromTo(levelOf(base), levelOf(comparison), told, sideNames.value.inTurn)}
         </b>{" "}
         <span
           title={
@@ -48,11 +60,12 @@ export function Verdict({ answer }: { answer: ParsedDiff }) {
         </span>
         {head !== "" && (
           <>
-            : <bdi>{head}</bdi>
+            : <bdi title={head}>{head}</bdi>
           </>
         )}
       </div>
       <span class="spring" />
+      {!isPhone && <PairUnit />}
       <DataChip faults={pairFaults(answer, watchers.data.value)} />
     </div>
   );

@@ -20,7 +20,7 @@ import {
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { present } from "../../state/question/question.ts";
 import { baseStack } from "../../state/screen/findings.ts";
-import { levelIn, levelTitle, levelUnit } from "../../state/screen/units.ts";
+import { level, levelIn, levelTitle } from "../../state/screen/units.ts";
 import { QueryBox } from "../bar/QueryBox.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { WindowPair } from "../chart/WindowPair.tsx";
@@ -92,7 +92,7 @@ function CompareChart() {
               type="button"
               class="button"
               data-testid="largest-change"
-              title={`A until the chart's largest change, ${changeText(across, levelUnit.value)}, and B from there on, equally long`}
+              title={`A until the chart's largest change, ${changeText(across, level, levelTitle())}, and B from there on, equally long`}
               onClick={() => setPair(across.pair, windows.chart)}
             >
               Align to change point
@@ -119,7 +119,7 @@ function CompareChart() {
 const HERE = "here";
 const NO_SIDE = "nothing to compare with";
 
-const pointTitle = (point: ChangePoint) => `before ${changeText(point, levelUnit.value)}`;
+const pointTitle = (point: ChangePoint) => `before ${changeText(point, level, levelTitle())}`;
 const isSamePair = (a: Pair, b: Pair) => isSame(a.base, b.base) && isSame(a.comparison, b.comparison);
 
 /** Where side A can lie: beside B, and before each change of the chart, B then behind it. */
@@ -155,7 +155,7 @@ function Sides() {
     const stack = name === "base" && baseQuery !== "" ? baseStack.value : compareStack.value;
     // The answer's own, where it is there: steps of the chart that lie in the window in part say it less well.
     const told = answer !== null && isSame(answer[name], window) ? levelOf(answer[name]) : null;
-    const level = told ?? (stack === null ? null : meanWithin(stack, window));
+    const mean = told ?? (stack === null ? null : meanWithin(stack, window));
     return (
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
@@ -175,9 +175,9 @@ function Sides() {
             />
           )}
         </Menu>
-        {level !== null && !isPhone && (
+        {mean !== null && !isPhone && (
           <span class="dim" aria-busy={diff.stale.value}>
-            {levelIn(level)}
+            {levelIn(mean)}
           </span>
         )}
       </div>
@@ -264,6 +264,7 @@ function Sides() {
             id="measure"
             value={measure}
             options={[
+              ["", "Total; functions by self"],
               ["total", "Total time"],
               ["self", "Self time"],
             ]}

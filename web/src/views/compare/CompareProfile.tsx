@@ -1,5 +1,6 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
 
+import { sumsOfSides } from "../../logic/compare/norm.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import { coresOfSides, measureOfPair } from "../../logic/graph/measure.ts";
 import { judgedRows } from "../../logic/table/diffRows.ts";
@@ -18,11 +19,13 @@ import { Download } from "../graph/Download.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
 import { SpentBy } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
+import { PHONE, useMedia } from "../ui/hooks.ts";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { Beside } from "./Beside.tsx";
 import { Causes } from "./Causes.tsx";
 import { DataCard, Verdict } from "./Changes.tsx";
 import { JudgedTable } from "./JudgedTable.tsx";
+import { PairUnit } from "./PairUnit.tsx";
 
 /** One side has no samples: what can be done about it. The graph is then of the other one, without colours. */
 function OneSided({ answer }: { answer: ParsedDiff }) {
@@ -67,6 +70,7 @@ export function CompareProfile() {
   const error = diff.error.value;
   const loading = diff.loading.value;
   const { only, width, graphs, query, baseQuery, view } = page.value;
+  const isPhone = useMedia(PHONE);
   const selected = query || "all samples";
   const { inTurn } = sideNames.value;
   if (answer === null) {
@@ -99,12 +103,13 @@ export function CompareProfile() {
       )}
       {isOpen("data") && <DataCard answer={answer} />}
       <Graph
-        measure={measureOfPair(title, answer.period_ns, answer.normalize, coresOfSides(answer))}
+        measure={measureOfPair(title, answer.period_ns, answer.normalize, coresOfSides(answer), sumsOfSides(answer))}
         loading={loading}
         download={<Download path="/diff" parameters={pairParameters()} by="function" />}
         picture={graphs === "beside" ? Beside : undefined}
         tools={
           <>
+            {isPhone && <PairUnit />}
             <Segments
               name="Graphs"
               value={graphs}

@@ -3,17 +3,26 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { DiffTopRow, TopAnswer } from "../../api/types.ts";
 import { type Change, kindOf, kindWord, MARK } from "../../logic/colour.ts";
-import { cpuSecondsOf, judgedText } from "../../logic/compare/bothSides.ts";
-import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
+import { countsOf, cpuSecondsOf, judgedText, sumsOfTable } from "../../logic/compare/bothSides.ts";
+import { changeText, judgedUnit, normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, type SideNames, sideText } from "../../logic/compare/sideNames.ts";
-import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, largestDelta, type Only } from "../../logic/table/diffRows.ts";
+import {
+  DIFF_SORT_KEYS,
+  type DiffSortKey,
+  diffRows,
+  largestDelta,
+  type Only,
+  sidePairs,
+} from "../../logic/table/diffRows.ts";
 import { duration, factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { timeHead } from "../../logic/text/unit.ts";
 import { rowKey } from "../../logic/tree/frameKey.ts";
+import { page } from "../../state/address/page.ts";
+import { comparing } from "../../state/answers/compare.ts";
 import { tableMatcher } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow } from "../../state/screen/selection.ts";
-import { amount, counted } from "../../state/screen/units.ts";
+import { amount, counted, told as pairTold } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
@@ -44,17 +53,20 @@ const NOTHING: Record<Only, string> = {
 const LEAST_FOR_FACTOR = 540;
 /** Pixels from which on there is room for all columns. */
 const ROOMY = 640;
+const DELTA_WIDTH = { beside: "80px", phone: "72px" };
+const TOLD_WIDTH = { beside: "94px", phone: "90px" };
 const LEVEL_WIDTH = { beside: "66px", alone: "80px", phone: "63px" };
-/** Pixels from which on CPU time stands beside what is compared. */
-const LEAST_FOR_TIME = 420;
 
 export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, choice }: Props) {
-  const { normalize = "rate", confidence = 0.95, complete } = answer;
+  const { normalize = "rate", confidence = 0.95, measure = "total", complete } = answer;
   const isFunction = by === "function";
   // A search is for functions.
   const wanted = isFunction ? tableMatcher.value : null;
   const [sort, setSort] = useSort(DIFF_SORT_KEYS, { key: "delta", descending: true });
-  const shown = useMemo(() => diffRows(rows, sort.key, sort.descending, only, wanted), [rows, sort, only, wanted]);
+  const shown = useMemo(
+    () => diffRows(rows, sort.key, sort.descending, only, wanted, measure),
+    [rows, sort, only, wanted, measure],
+  );
   const chosenRow = isChosen === undefined ? -1 : shown.findIndex(isChosen);
   const most = useMemo(() => largestDelta(rows), [rows]);
   const { inTurn } = sides;
@@ -64,22 +76,38 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
   // In a narrow column letters stand for the sides.
   const short = (state: string) => (inTurn ? state : (APART[state] ?? ""));
   const words = (row: DiffTopRow) => changeWords(sides, row.state as Change);
-  const value = (v: number) => normText(v, normalize, counted.value);
-  const interval = (row: DiffTopRow) =>
-    `${changeText(row.low, normalize, counted.value)} to ${changeText(row.high, normalize, counted.value)}`;
+  const known = comparing.value ? pairTold.value.sums : null;
+  const sums = useMemo(() => sumsOfTable(answer, known), [answer, known]);
+  const told = { normalize, unit: counted.value, choice: page.value.unit, sums };
+  const interval = (row: DiffTopRow) => `${changeText(row.low, told)} to ${changeText(row.high, told)}`;
   const level = levelText(confidence);
   const room = nameRoom();
-  const timeColumn = (at: 0 | 1): Column<DiffTopRow, DiffSortKey> => ({
+  const pairs = sidePairs(answer.is_time !== false, told.choice);
+  const pairOf = (from: number | null, column: (at: 0 | 1, from: number) => Column<DiffTopRow, DiffSortKey>) =>
+    from === null ? [] : ([0, 1] as const).map((at) => column(at, from));
+  const timeColumn = (at: 0 | 1, from: number): Column<DiffTopRow, DiffSortKey> => ({
     key: at === 0 ? "beforeTime" : "afterTime",
     title: `${counted.value.isWait ? "Waited" : "CPU"} ${"AB"[at]}`,
     hint: `${timeHead(counted.value)} of side ${heads[at]}`,
     number: true,
-    width: { beside: "66px", alone: "90px", from: LEAST_FOR_TIME },
+    width: { beside: "66px", alone: "90px", from },
     cell: (row) => {
       const { before, after } = cpuSecondsOf(row, answer);
       const seconds = at === 0 ? before : after;
-      return seconds === null ? "" : duration(seconds);
+      // Where there is no room for what was compared, it is one step away.
+      const value = normText(at === 0 ? row.base_norm : row.norm, at, { ...told, choice: "" });
+      return seconds === null ? "" : <span title={`${value} ${judgedUnit(told)}`}>{duration(seconds)}</span>;
     },
+  });
+  const levelColumn = (at: 0 | 1, from: number): Column<DiffTopRow, DiffSortKey> => ({
+    key: at === 0 ? "before" : "after",
+    title: (inTurn ? ["Before", "After"] : ["A", "B"])[at] as string,
+    hint: `Side ${heads[at]}, ${normUnit(told)}`,
+    number: true,
+    width: { ...LEVEL_WIDTH, from },
+    cell: (row) => (
+      <span title={amount(countsOf(row, answer)[at])}>{normText(at === 0 ? row.base_norm : row.norm, at, told)}</span>
+    ),
   });
   const columns: Column<DiffTopRow, DiffSortKey>[] = [
     {
@@ -104,33 +132,19 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
         </span>
       ),
     },
-    ...(answer.is_time === false ? [] : ([0, 1] as const).map(timeColumn)),
-    {
-      key: "before",
-      title: inTurn ? "Before" : "A",
-      hint: `Side ${heads[0]}, ${normUnit(normalize, counted.value)}`,
-      number: true,
-      width: LEVEL_WIDTH,
-      cell: (row) => <span title={amount(row.base_total)}>{value(row.base_norm)}</span>,
-    },
-    {
-      key: "after",
-      title: inTurn ? "After" : "B",
-      hint: `Side ${heads[1]}, ${normUnit(normalize, counted.value)}`,
-      number: true,
-      width: LEVEL_WIDTH,
-      cell: (row) => <span title={amount(row.total)}>{value(row.norm)}</span>,
-    },
+    ...pairOf(pairs.time, timeColumn),
+    ...pairOf(pairs.level, levelColumn),
     {
       key: "delta",
       title: "Change",
-      hint: "B minus A; what differs first, then by size in either direction",
+      hint: `B minus A, judged in ${judgedUnit(told)}; what differs first, then by size in either direction`,
       number: true,
-      width: { beside: "80px", alone: "minmax(84px, 1fr)", phone: "72px" },
+      // What is told in another unit than it was judged in has the unit beside it where the sides are no match.
+      width: { ...(told.choice === "" ? DELTA_WIDTH : TOLD_WIDTH), alone: "minmax(94px, 1fr)" },
       cell: (row) => (
         <span class={`amount delta ${row.state}`} title={`${level}: ${interval(row)}`}>
           <i style={{ width: `${shareOf(Math.abs(row.delta), most) * 100}%` }} />
-          <b>{changeText(row.delta, normalize, counted.value)}</b>
+          <b>{changeText(row.delta, told)}</b>
         </span>
       ),
     },
@@ -166,6 +180,7 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
         {choice}
         <b>{plural(shown.length, things)}</b>
         <span class="dim">
+          {isFunction && measure === "self" && "by self "}
           {saidOnly}
           {sides.inTurn ? "" : ` ${heads.join(" · ")}`}
           {complete ? "" : " (the largest; the API gives all)"}

@@ -7,15 +7,15 @@ import { lengthOf } from "../../logic/time/windows.ts";
 import { navigate } from "../../state/address/page.ts";
 import { exploreSeries } from "../../state/answers/explore.ts";
 import { exploreStack } from "../../state/answers/lists.ts";
-import { level, levelIn, levelUnit } from "../../state/screen/units.ts";
+import { level, levelIn, levelTitle } from "../../state/screen/units.ts";
 import { Menu } from "../ui/Menu.tsx";
 import { compare } from "./startCompare.ts";
 
 /**
  * Where the cores changed: one click compares what was before with what came; across a start there is nothing to
- * compare.
+ * compare. `of`: the largest change alone, or the menu of all.
  */
-export function ChangeButtons() {
+export function ChangeButtons({ of }: { of: "largest" | "all" }) {
   const stack = exploreStack.value;
   const series = exploreSeries.data.value;
   const points = useMemo(() => (stack === null ? [] : changePoints(stack)), [stack]);
@@ -29,7 +29,7 @@ export function ChangeButtons() {
   };
   return (
     <>
-      {across !== null && (
+      {of === "largest" && across !== null && (
         <button
           type="button"
           class="button"
@@ -40,7 +40,7 @@ export function ChangeButtons() {
           Compare before/after {clock(across.at)}
         </button>
       )}
-      {(points.length > 1 || across === null) && (
+      {of === "all" && (points.length > 1 || across === null) && (
         <Menu label={`${plural(points.length, "change point")} ▾`} name="Change points">
           {(close) => (
             <ul class="menu-list" data-testid="change-points">
@@ -54,7 +54,7 @@ export function ChangeButtons() {
                       take(point);
                     }}
                   >
-                    <b>{changeText(point, levelUnit.value)}</b>
+                    <b>{changeText(point, level, levelTitle())}</b>
                     <small>{takeText(point)}</small>
                   </button>
                 </li>

@@ -73,9 +73,10 @@ function ExploreChart() {
           >
             Compare with previous window
           </button>
-          <ChangeButtons />
+          <ChangeButtons of="all" />
         </>
       }
+      suggestion={<ChangeButtons of="largest" />}
       overlay={(plot, { hover, onHover, layer, caption, spoken, zoom }) => (
         <Brush
           plot={plot}

@@ -1,10 +1,10 @@
 /** What one frame stands for, beside the pointer. */
 import { kindOf, kindWord, MARK } from "../../logic/colour.ts";
-import { normText, normUnit } from "../../logic/compare/norm.ts";
-import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
+import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
+import { bothText, changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import type { Sliver } from "../../logic/flame/layout.ts";
 import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
-import { count, duration, factor, levelText, percent, plural, shareOf, signed } from "../../logic/text/format.ts";
+import { count, duration, factor, levelText, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateHead, rateShort, timeHead } from "../../logic/text/unit.ts";
 import { titleOf } from "../../logic/tree/rows.ts";
 import { changeOf, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
@@ -32,9 +32,9 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: TooltipPro
         <div class="tooltip-sliver">
           {plural(sliver.frames, "frame")} here, too thin to be drawn apart, with{" "}
           {tree.diff === null
-            ? ""
-            : `${measure.sideNames.inTurn ? "" : "A "}${count(sliver.baseSamples)}${measure.sideNames.inTurn ? " → " : ", B "}`}
-          {amountText(sliver.samples, measure.unit)}. The widest:
+            ? amountText(sliver.samples, measure.unit)
+            : bothText(count(sliver.baseSamples), amountText(sliver.samples, measure.unit), measure.sideNames)}
+          . The widest:
         </div>
       )}
       <div class="tooltip-name" dir="auto">
@@ -100,19 +100,22 @@ export function BothSides({ tree, node, measure }: Pick<TooltipProps, "tree" | "
   const ofSelf = isOfSelf(tree, node);
   const before = (ofSelf ? diff.baseSelfNorm : diff.baseNorm)[node] as number;
   const after = (ofSelf ? diff.selfNorm : diff.norm)[node] as number;
-  const value = (v: number) => normText(v, normalize, unit);
-  const difference = (v: number) => signed(value(v), v);
+  // Samples stand there anyway.
+  const told = measure.choice === "samples" ? { ...measure, choice: "" as const } : measure;
+  const difference = (v: number) => changeText(v, told);
   const counts = (v: number) => (unit.name === "samples" ? count(v) : amountShort(v, unit));
   // A share alone would hide how much it is.
-  const levels = normalize === "share" && unit.isTime ? (measure.sideCores ?? null) : null;
+  const hasLevels = normUnit(told) === "share" && normalize !== "absolute" && unit.isTime;
+  const levels = hasLevels ? (measure.sideCores ?? null) : null;
+  const rateOf = (value: number, cores: number) => rateShort(normalize === "share" ? value * cores : value, unit);
   const row = (at: 0 | 1, total: Column, norm: Column, self: Column, selfNorm: Column) => (
     <tr>
       <th>{sideText(sideNames, at)}</th>
       <td>{counts(total[node] as number)}</td>
-      {levels !== null && <td>{rateShort((norm[node] as number) * levels[at], unit)}</td>}
-      <td>{value(norm[node] as number)}</td>
+      {levels !== null && <td>{rateOf(norm[node] as number, levels[at])}</td>}
+      <td>{normText(norm[node] as number, at, told)}</td>
       <td>{counts(self[node] as number)}</td>
-      <td>{value(selfNorm[node] as number)}</td>
+      <td>{normText(selfNorm[node] as number, at, told)}</td>
     </tr>
   );
   return (
@@ -123,9 +126,9 @@ export function BothSides({ tree, node, measure }: Pick<TooltipProps, "tree" | "
             <th />
             <th>{amountHead(unit)}</th>
             {levels !== null && <th>{rateHead(unit)}</th>}
-            <th>{normUnit(normalize, unit)}</th>
+            <th>{normUnit(told)}</th>
             <th>self {amountHead(unit)}</th>
-            <th>self {normUnit(normalize, unit)}</th>
+            <th>self {normUnit(told)}</th>
           </tr>
         </thead>
         <tbody>

@@ -8,7 +8,7 @@ import { rangeText } from "../../logic/time/time.ts";
 import { compareVersionsOf } from "../../state/moments/said.ts";
 import { versionHistory } from "../../state/moments/versionHistory.ts";
 import { present } from "../../state/question/question.ts";
-import { rate } from "../../state/screen/units.ts";
+import { historyLevel } from "../../state/screen/units.ts";
 
 const SPARK = { width: 260, height: 24 };
 const NAME_ROOM = 60;
@@ -35,7 +35,7 @@ export function VersionHistory() {
               <b>
                 <bdi>{version === "" ? "no version" : plainLine(version, NAME_ROOM)}</bdi>
               </b>{" "}
-              {rate(mean)} while it ran <span class="dim">({plural(samples, "sample")})</span>
+              {historyLevel(mean)} while it ran <span class="dim">({plural(samples, "sample")})</span>
             </div>
           </li>
         ))}

@@ -1,6 +1,8 @@
 /** Links to the same profile in the formats of other tools. */
 import { address, type Parameters } from "../../api/address.ts";
+import { measureFor } from "../../logic/table/measured.ts";
 import { rowLabels } from "../../logic/tree/rows.ts";
+import { page } from "../../state/address/page.ts";
 import { sent } from "../../state/screen/tree.ts";
 import { saveAs } from "../lazyViews.tsx";
 
@@ -42,11 +44,20 @@ export function DownloadLinks({ path, parameters, by, close }: Download & { clos
   // As the graph has them: the page leaves out a row that stands alone.
   const shown = sent.value.tree;
   const group = shown === null ? "" : rowLabels(shown).join(",");
+  // As the table has them.
+  const ranked = path === "/diff" ? { measure: measureFor(by, page.value.measure) } : {};
   const every = [
     ...FORMATS[path].map(([format, title, purpose]) => [path, { format, group }, title, purpose] as const),
     ...(path === "/timeline"
       ? []
-      : [["/top", { format: "csv", by, limit: MOST_ROWS }, "CSV", `a table by ${by}, for a spreadsheet`] as const]),
+      : [
+          [
+            "/top",
+            { format: "csv", by, limit: MOST_ROWS, ...ranked },
+            "CSV",
+            `a table by ${by}, for a spreadsheet`,
+          ] as const,
+        ]),
   ];
   return (
     <ul class="menu-list">

@@ -23,7 +23,7 @@ import { linkOf } from "../../state/moments/sources.ts";
 import { framePlaces, frameSeries, hasPlace } from "../../state/screen/frame.ts";
 import { select } from "../../state/screen/selection.ts";
 import { sent, upright } from "../../state/screen/tree.ts";
-import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/screen/units.ts";
+import { amountIn, amountTitle, bothFigures, counted, historyLevel, rateTitle } from "../../state/screen/units.ts";
 import { openDialog } from "../bar/Help.tsx";
 import { BothSides } from "../flame/Tooltip.tsx";
 import { VersionHistory } from "../frame/VersionHistory.tsx";
@@ -298,7 +298,7 @@ function Course({ tree, node }: Pick<Props, "tree" | "node">) {
 function firstSeenText({ first, isEarlier, peak, peakAt }: ReturnType<typeof firstSeen>): string {
   if (first === null) return "no samples in this range";
   const begin = isEarlier ? "there as long as this range was watched" : `first seen ${clock(first)}`;
-  return `${begin}; at most ${rate(peak)}, ${clock(peakAt)}`;
+  return `${begin}; at most ${historyLevel(peak)}, ${clock(peakAt)}`;
 }
 
 function CallersAndCallees({ tree, node }: { tree: Tree; node: number }) {
@@ -325,9 +325,7 @@ function CallersAndCallees({ tree, node }: { tree: Tree; node: number }) {
               {row.module !== module && <small class="dim"> {row.module}</small>}
             </button>
             <span class="dim">
-              {tree.diff === null
-                ? part(row.samples, found.total)
-                : `${count(row.baseSamples)} → ${count(row.samples)}`}
+              {tree.diff === null ? part(row.samples, found.total) : bothFigures(row.baseSamples, row.samples)}
             </span>
           </li>
         ))}

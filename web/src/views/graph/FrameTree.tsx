@@ -4,10 +4,11 @@
  */
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { frameSwatch, kindOf, MARK, type Theme } from "../../logic/colour.ts";
-import { changeWords, type SideNames } from "../../logic/compare/sideNames.ts";
+import { sideFigure } from "../../logic/compare/norm.ts";
+import { bothText, changeWords, type SideNames, sideText } from "../../logic/compare/sideNames.ts";
 import { frameText, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
-import { count, percent, plural, shareOf } from "../../logic/text/format.ts";
+import { percent, plural, shareOf } from "../../logic/text/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
 import { isRow, titleOf } from "../../logic/tree/rows.ts";
 import { ancestors, changeOf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
@@ -104,7 +105,7 @@ export function FrameTree(props: Props) {
   return (
     <div class="frame-tree-box">
       <div class={`frame-tree-head${tree.diff === null ? "" : " diff"}`} aria-hidden="true">
-        <span>{tree.diff === null ? "Total" : measure.sideNames.names.join(" → ")}</span>
+        <span>{tree.diff === null ? "Total" : sidesHead(measure.sideNames)}</span>
         {tree.diff === null && <span>{tree.shape === "upright" ? "Self" : ""}</span>}
         <span>Frame</span>
       </div>
@@ -152,7 +153,13 @@ export function FrameTree(props: Props) {
                     </small>
                   </>
                 ) : (
-                  <b aria-hidden="true">{`${count(row.baseSamples)} → ${count(row.samples)}`}</b>
+                  <b aria-hidden="true">
+                    {bothText(
+                      sideFigure(row.baseSamples, 0, measure),
+                      sideFigure(row.samples, 1, measure),
+                      measure.sideNames,
+                    )}
+                  </b>
                 )}
                 <span style={{ width: `${Math.min(row.level - 1, DEEPEST_INDENT) * INDENT}px` }} />
                 <i aria-hidden="true">{row.state === "leaf" ? "" : row.state === "open" ? "▾" : "▸"}</i>
@@ -175,6 +182,11 @@ export function FrameTree(props: Props) {
       </div>
     </div>
   );
+}
+
+function sidesHead(sides: SideNames): string {
+  const { names, inTurn } = sides;
+  return inTurn ? bothText(...names, sides) : `${sideText(sides, 0)} · ${sideText(sides, 1)}`;
 }
 
 function restText({ rest, samples }: OutlineRow): string {

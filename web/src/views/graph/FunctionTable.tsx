@@ -18,7 +18,7 @@ import { page } from "../../state/address/page.ts";
 import { matcher, tableNames } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { upright } from "../../state/screen/tree.ts";
-import { amount, besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
+import { amount, besideFigure, counted, figure, figureTitle, unitChoice } from "../../state/screen/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
@@ -129,7 +129,7 @@ function Amount({ samples, share }: { samples: number; share: number }) {
   return (
     <span class="amount" title={`${amount(samples)}, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />
-      <em>{page.value.unit === "share" ? besideFigure(samples) : figure(samples)}</em>
+      <em>{unitChoice.value === "share" ? besideFigure(samples) : figure(samples)}</em>
       <b>{percent(share)}</b>
     </span>
   );

@@ -10,7 +10,7 @@ import { labels } from "../../state/answers/server.ts";
 import { colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { tree } from "../../state/screen/tree.ts";
-import { counted, rateTitle } from "../../state/screen/units.ts";
+import { counted, rateTitle, unitChoice } from "../../state/screen/units.ts";
 import type { ColourBy } from "../flame/paint.ts";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { FoldButton } from "../ui/Fold.tsx";
@@ -53,7 +53,7 @@ export function RowsChoice() {
   );
 }
 
-function unitWords(): readonly (readonly [UnitChoice, string, string])[] {
+export function unitWords(): readonly (readonly [UnitChoice, string, string])[] {
   const [rate, time] = [rateTitle(), timeHead(counted.value)];
   return [
     ["cores", counted.value.isTime ? rate : "cores", `${time} for each second of the window`],
@@ -63,12 +63,12 @@ function unitWords(): readonly (readonly [UnitChoice, string, string])[] {
   ];
 }
 
-/** Of one window: a comparison tells what it was judged in. */
+/** Of one window. */
 function UnitSegments() {
   return (
     <Segments
       name="Unit of numbers"
-      value={page.value.unit}
+      value={unitChoice.value}
       options={unitWords()}
       onChoose={(unit) => navigate({ unit })}
     />

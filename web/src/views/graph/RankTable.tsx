@@ -5,8 +5,7 @@ import type { TopAnswer, TopRow } from "../../api/types.ts";
 import { RANK_KEYS, type RankKey, rankAmount, rankShare, sortRanks } from "../../logic/table/rankRows.ts";
 import { duration, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { amountHead, amountText, rateText, timeHead } from "../../logic/text/unit.ts";
-import { page } from "../../state/address/page.ts";
-import { amount, besideFigure, counted, figure, figureTitle } from "../../state/screen/units.ts";
+import { amount, besideFigure, counted, figure, figureTitle, unitChoice } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
@@ -84,7 +83,7 @@ export function RankTable({ answer, choice }: Props) {
             title={`${rateText(row.cores ?? row.rate ?? 0, unit)}, ${amountText(row.total, unit)}${row.cpu_seconds === null ? "" : `, ${duration(row.cpu_seconds)}`}`}
           >
             <i style={{ width: `${share * 100}%` }} />
-            <em>{page.value.unit === "share" ? besideFigure(row.total) : figure(row.total)}</em>
+            <em>{unitChoice.value === "share" ? besideFigure(row.total) : figure(row.total)}</em>
             <b>{percent(share)}</b>
           </span>
         );

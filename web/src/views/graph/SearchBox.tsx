@@ -1,13 +1,15 @@
 /** The search of a graph: what is looked for, what of it there is, and the way from match to match. */
 import { useRef } from "preact/hooks";
+import { bothText } from "../../logic/compare/sideNames.ts";
 import { nextHit, patternName } from "../../logic/flame/search.ts";
-import { count, percent, plural } from "../../logic/text/format.ts";
+import { percent, plural } from "../../logic/text/format.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { fields, navigate, page } from "../../state/address/page.ts";
+import { sideNames } from "../../state/answers/compare.ts";
 import { matching, searchResult, wholeMatch } from "../../state/screen/search.ts";
 import { select, selected } from "../../state/screen/selection.ts";
 import { focus, isTreeStale, tree } from "../../state/screen/tree.ts";
-import { amount } from "../../state/screen/units.ts";
+import { bothInWords, inWords } from "../../state/screen/units.ts";
 import { isTyping, usePageKeys } from "../ui/hooks.ts";
 
 export function SearchBox() {
@@ -80,6 +82,8 @@ export function SearchFigures() {
   const samples = whole?.samples ?? found.samples;
   const share = whole?.share ?? found.afterShare;
   const both = shown.diff !== null;
+  const shares = (before: number, after: number) =>
+    both ? bothText(percent(before), percent(after), sideNames.value) : percent(after);
   // A name is searched for, and not one module's function: its namesakes are found with it.
   const isNamed = patternName(fields.match.value) !== fields.match.value && found.frames > 1;
   const isNone = samples === 0 && found.framesInAll === 0;
@@ -96,20 +100,14 @@ export function SearchFigures() {
           noneText(!shown.trimmed || whole !== null)
         ) : (
           <>
-            <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
+            <b>{shares(found.baseShare, share)}</b>
             {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
-            {both && `${count(found.baseSamples)} → `}
-            {amount(samples)} in {plural(found.frames, "frame")}
+            {both ? bothInWords(found.baseSamples, samples) : inWords(samples)} in {plural(found.frames, "frame")}
             {isNamed && " so named, of any module"}
             {found.callers !== null && (
               <>
                 {" · "}
-                <b>
-                  {both
-                    ? `${percent(found.callers.baseShare)} → ${percent(found.callers.afterShare)}`
-                    : percent(found.callers.afterShare)}
-                </b>{" "}
-                of the callers
+                <b>{shares(found.callers.baseShare, found.callers.afterShare)}</b> of the callers
               </>
             )}
           </>

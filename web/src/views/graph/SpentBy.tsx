@@ -1,6 +1,7 @@
 /** Whose time the selected frame is, or what is searched for: by service, pod, container, process, thread and node. */
 import type { TopAnswer, TopRow } from "../../api/types.ts";
-import { sideText } from "../../logic/compare/sideNames.ts";
+import { worthOf as worthOfSide } from "../../logic/compare/norm.ts";
+import { bothText, sideText } from "../../logic/compare/sideNames.ts";
 import { type SideOfValue, type SpentSides, spentSides } from "../../logic/compare/spentSides.ts";
 import { patternName } from "../../logic/flame/search.ts";
 import { measureOf } from "../../logic/graph/measure.ts";
@@ -9,7 +10,7 @@ import { count, percent, plural, shareOf, signed } from "../../logic/text/format
 import { fitName } from "../../logic/text/names.ts";
 import { rateHead, rateShort } from "../../logic/text/unit.ts";
 import { isRow, titleOf } from "../../logic/tree/rows.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import { navigate } from "../../state/address/page.ts";
 import { comparing, sideNames } from "../../state/answers/compare.ts";
 import { select, selected } from "../../state/screen/selection.ts";
 import {
@@ -22,7 +23,7 @@ import {
   spentSubject,
 } from "../../state/screen/spent.ts";
 import { tree } from "../../state/screen/tree.ts";
-import { counted } from "../../state/screen/units.ts";
+import { counted, unitChoice } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { ValueDots, valueHandlers } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
@@ -115,15 +116,22 @@ function BothSides() {
   );
 }
 
+/** The unit of amounts: the share stands beside each anyway. */
+function amountUnit(): UnitChoice {
+  return unitChoice.value === "share" ? "cores" : unitChoice.value;
+}
+
 /** Values of a label with what each took on both sides. */
 function SideTable({ label, sides: { rows, rest } }: { label: SpentLabel; sides: SpentSides }) {
   const unit = counted.value;
+  const chosen = amountUnit();
   const cell = (side: SideOfValue | null) =>
     side === null ? (
       <td title="Less than the values that were asked for">–</td>
     ) : (
       <td>
-        {rateShort(side.level, unit)} <small class="dim">{percent(side.share)}</small>
+        {figureText(side.samples, chosen, worthOfSide({ ...side, perValue: 1 }, unit))}{" "}
+        <small class="dim">{percent(side.share)}</small>
       </td>
     );
   return (
@@ -154,9 +162,7 @@ function SideTable({ label, sides: { rows, rest } }: { label: SpentLabel; sides:
         </tbody>
       </table>
       {Math.max(...rest) > 0.0005 && (
-        <p class="dim">
-          Other: {percent(rest[0])} → {percent(rest[1])}
-        </p>
+        <p class="dim">Other: {bothText(percent(rest[0]), percent(rest[1]), sideNames.value)}</p>
       )}
     </section>
   );
@@ -172,8 +178,7 @@ function worthOf({ total, cpu_seconds, cores, rate }: TopRow): Worth {
 }
 
 function Filled({ label, answer }: { label: SpentLabel; answer: TopAnswer<TopRow> }) {
-  // The share stands in each row anyway.
-  const chosen = page.value.unit === "share" ? "cores" : page.value.unit;
+  const chosen = amountUnit();
   const beside = chosen === "time" ? "cores" : "time";
   const rest = answer.samples - answer.rows.reduce((sum, { total }) => sum + total, 0);
   return (

@@ -1,5 +1,6 @@
 /** Saves what the page shows as a file that tells on its own what was asked. */
 import { effect } from "@preact/signals";
+import { sumsOfSides } from "../../logic/compare/norm.ts";
 import { partOf, viewOf } from "../../logic/flame/layout.ts";
 import { patternName } from "../../logic/flame/search.ts";
 import {
@@ -59,7 +60,8 @@ function measureNow(): WindowMeasure | null {
   let measure: Measure | null = null;
   if (comparing.peek()) {
     const answer = diff.data.peek();
-    if (answer !== null) measure = measureOfPair("", answer.period_ns, answer.normalize, coresOfSides(answer));
+    if (answer !== null)
+      measure = measureOfPair("", answer.period_ns, answer.normalize, coresOfSides(answer), sumsOfSides(answer));
   } else {
     const answer = windowNow();
     if (answer !== null) measure = measureOf("", answer);
@@ -108,11 +110,7 @@ function answerFacts(): Fact[] {
   if (answer !== null && view === "timeline")
     return [...ofLane, ...factsOfPreceding(answer, Number(before), patternName(hit))];
   if (answer !== null) return factsOfWindow(answer);
-  return [
-    ...ofLane,
-    ["Selector", plainLine(query || "{}", NAME_ROOM)],
-    ["Window", windowText(range.peek())],
-  ];
+  return [...ofLane, ["Selector", plainLine(query || "{}", NAME_ROOM)], ["Window", windowText(range.peek())]];
 }
 
 function lookFacts(scene: PictureScene | null): Fact[] {
