@@ -18,8 +18,10 @@ function* files(folder) {
   }
 }
 
-// The page itself names what it needs at once; everything else is imported by that when it is wanted.
-const page = readFileSync(join(dist, "index.html"), "utf8");
+// The page itself names what it needs at once; everything else is imported by that when it is wanted. A sheet with a
+// condition is for few, and no browser waits for it where the condition does not hold.
+const named = readFileSync(join(dist, "index.html"), "utf8");
+const page = named.replaceAll(/<link[^>]*\smedia="[^"]*"[^>]*>/g, "");
 const first = new Set(["/index.html", ...[...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path)]);
 const sums = { first: 0, all: 0 };
 const parts = [];

@@ -10,7 +10,6 @@ import "./style/graph.css";
 import "./style/tables.css";
 import "./style/screens.css";
 import "./style/targets.css";
-import "./style/print.css";
 
 showPlainly();
 start();

@@ -39,9 +39,9 @@ describe("the styles", () => {
     expect(declarations(/^font-variant-numeric: tabular-nums/)).toHaveLength(1);
   });
 
-  it("have colours from the themes of base.css, and paper is white", () => {
+  it("have colours from the themes of base.css and contrast.css, and paper is white", () => {
     const literal = /#[0-9a-f]{3,8}\b|\b(rgb|hsl)a?\(/i;
-    const off = declarations(literal).filter((one) => !/^style\/(base|print)\.css/.test(one));
+    const off = declarations(literal).filter((one) => !/^style\/(base|contrast|later\/print)\.css/.test(one));
     expect(off).toEqual([]);
   });
 
