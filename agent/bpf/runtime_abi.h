@@ -227,6 +227,8 @@ struct so_v8 {
 	u16 code_bytecode;
 	u16 frame_stub;		/* what says of a frame that it is of V8's own code */
 	u16 is_late;		/* objects may have been moved since the stack was copied */
+	u16 shared_bytes;	/* how long a SharedFunctionInfo is at least: what lies behind it may not be there */
+	u16 unused[3];
 };
 
 /* A process may have several. */

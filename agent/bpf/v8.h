@@ -102,6 +102,7 @@ SO_INLINE int so_is_v8_interpreted(struct so_walk *walk, const struct so_v8 *v8,
 SO_INLINE int so_v8_share_once(struct so_walk *walk, const struct so_v8 *v8, u64 *words, u64 function)
 {
 	u64 *shared = words + SO_V8_SHARED_AT, map, address, script, id = 0, hash = 0;
+	u32 bytes = v8->shared_bytes;
 
 	if (function && function == walk->v8_function)
 		return 0;
@@ -119,7 +120,10 @@ SO_INLINE int so_v8_share_once(struct so_walk *walk, const struct so_v8 *v8, u64
 		walk->v8_function_map = map;
 	}
 	address = so_field(words + SO_V8_FUNCTION_AT, v8->function_shared, 8, 8);
-	if (!so_is_v8_object(address) || so_read_memory(shared, SO_V8_SHARED_WORDS * sizeof(u64), address - 1))
+	/* No further: it may be the last object of its page, and nobody has written to the next one yet. */
+	if (bytes > SO_V8_SHARED_WORDS * sizeof(u64))
+		bytes = SO_V8_SHARED_WORDS * sizeof(u64);
+	if (!so_is_v8_object(address) || so_read_memory(shared, bytes, address - 1))
 		return 0;
 	hash = so_v8_mix(hash, so_field(shared, v8->shared_name, 8, 16));
 	hash = so_v8_mix(hash, so_field(shared, v8->shared_script, 8, 16));

@@ -226,19 +226,9 @@ impl Parameters {
         self.range("min_value", "max_value")
     }
 
-    /// How long waits were that count. Only types that tell of waits have lengths.
+    /// How long waits were that count; types that tell of none have no lengths.
     fn lengths(&self) -> Result<ValueRange, QueryError> {
-        let lengths = self.range("min_wait", "max_wait")?;
-        let profile = self.declared("type").map(|_| self.usual("type"));
-        match profile.filter(|profile| lengths != ValueRange::default() && !profile_type::tells_of_waits(profile)) {
-            None => Ok(lengths),
-            Some(profile) => Err(QueryError::BadParameter {
-                message: format!("`{profile}` has no lengths of waits"),
-                hint: "`min_wait` and `max_wait` are for the types off_cpu, run_queue and wake_up; `min_value` and \
-                       `max_value` are for all"
-                    .to_owned(),
-            }),
-        }
+        self.range("min_wait", "max_wait")
     }
 
     fn range(&self, least: &str, most: &str) -> Result<ValueRange, QueryError> {

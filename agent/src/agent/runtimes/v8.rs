@@ -121,6 +121,7 @@ fn described(walked: &Walked) -> so_v8 {
         shared_length: length,
         shared_literal: literal,
         shared_unique: walked.shared_unique,
+        shared_bytes: walked.shared_bytes,
         script_id: walked.script_id,
         bytecode_type: walked.bytecode.0,
         bytecode_begin: walked.bytecode.1,

@@ -8,8 +8,6 @@ use super::{
 };
 use crate::runtime::reading::MAX_NAME_BYTES;
 
-/// Bytes of what functions of the same text share: the longest form.
-const SHARED_BYTES: usize = 80;
 /// Of its flags: what kind of function it is, of which these are constructors of classes.
 const FUNCTION_KIND: u64 = 31;
 const CONSTRUCTORS: std::ops::RangeInclusive<u64> = 3..=6;
@@ -39,7 +37,7 @@ impl Shared {
         if type_of(memory, address)? != layout.type_shared {
             return Err(Unreadable::Replaced);
         }
-        let bytes = read_long(memory, address, SHARED_BYTES)?;
+        let bytes = read_long(memory, address, usize::from(layout.shared_bytes()))?;
         let script = object(part(&bytes, layout.shared_script, 8));
         let script_id = |(offset, script)| word(memory, field(script, offset)).unwrap_or(0);
         Ok(Self {

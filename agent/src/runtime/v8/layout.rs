@@ -200,6 +200,13 @@ impl Symbols<'_> {
 }
 
 impl Layout {
+    /// How long what functions share is at least, in whole words. It may be the last thing on its page, and the next
+    /// page is not there before somebody has written to it.
+    pub(super) fn shared_bytes(&self) -> u16 {
+        let last = self.shared_unique.unwrap_or(self.shared_flags + 4);
+        (last + 4).next_multiple_of(8)
+    }
+
     /// What is said in a process. `address_of` gives the addresses of [`SYMBOLS`] there.
     pub fn read(memory: &dyn ReadMemory, address_of: &dyn Fn(&str) -> Option<u64>) -> Result<Self, LayoutError> {
         let part_of_version = |name| -> Result<u32, LayoutError> {

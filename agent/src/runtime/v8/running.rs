@@ -26,6 +26,8 @@ pub struct Walked {
     pub shared: [u16; 5],
     /// The last one of these; 0 where there is none.
     pub shared_unique: u16,
+    /// How long that is at least.
+    pub shared_bytes: u16,
     /// In a script its number, where functions have none among all; else 0.
     pub script_id: u16,
     /// The kind of objects that are bytecodes, and where these begin.
@@ -86,6 +88,7 @@ impl V8 {
                 layout.shared_flags + 4,
             ],
             shared_unique: layout.shared_unique.unwrap_or(0),
+            shared_bytes: layout.shared_bytes(),
             script_id: layout.script_id.unwrap_or(0),
             bytecode: (layout.type_bytecode, layout.bytecode_data),
             code: (layout.type_code, layout.code.deoptimisation),

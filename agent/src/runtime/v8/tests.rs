@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use super::frame::word_of;
-use super::made::{CALL, CODE, Made, RETURN, Sample, VERSIONS};
+use super::function::Shared;
+use super::made::{CALL, CODE, Made, Memory, RETURN, Sample, VERSIONS};
 use super::{FrameSort, ReadMemory, ScriptFrame, Unreadable, V8, field};
 
 const EXACT: bool = true;
@@ -154,6 +155,14 @@ fn what_was_replaced_never_gives_a_name() {
             assert!(of(&changed.memory).is_err());
         }
         assert!(layout.script_id.is_some() != layout.shared_unique.is_some());
+        // It may be the last thing that is there.
+        let there = |bytes| Until {
+            memory: &made.memory,
+            end: sample.pop + bytes,
+        };
+        let bytes = u64::from(layout.shared_bytes());
+        assert!(Shared::read(&there(bytes), layout, sample.pop).is_ok());
+        assert!(Shared::read(&there(bytes - 8), layout, sample.pop).is_err());
         // Between any two reads.
         let reads = Counted {
             memory: &made.memory,
@@ -186,6 +195,19 @@ fn what_was_replaced_never_gives_a_name() {
         // The function is known, and what was inlined there is not; what was looked at later has to be whole.
         assert_eq!(of(1), Ok(vec![function("Queue.pop", 2, false)]));
         assert_eq!(of(3), Err(Unreadable::Replaced));
+    }
+}
+
+/// What begins before an end cannot be read beyond it.
+struct Until<'a> {
+    memory: &'a Memory,
+    end: u64,
+}
+
+impl ReadMemory for Until<'_> {
+    fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        let is_beyond = address < self.end && address + to.len() as u64 > self.end;
+        !is_beyond && self.memory.read(address, to)
     }
 }
 

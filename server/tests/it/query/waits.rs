@@ -251,10 +251,8 @@ async fn waits_by_their_own_length_are_the_same_in_every_answer() {
         }
     }
     let wrong = [("type", "off_cpu"), ("min_wait", "5"), ("max_wait", "4")];
-    for wrong in [&wrong[..], &[("min_wait", "5")], &[("type", "cpu"), ("max_wait", "5")]] {
-        let (status, code, said) = server.error("flamegraph", wrong).await;
-        assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
-    }
+    let (status, code, said) = server.error("flamegraph", &wrong).await;
+    assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
