@@ -23,8 +23,8 @@ pub struct RunQueue<'a> {
     /// Of which CPU; none of programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cpu: Option<u32>,
-    /// How often the CPU's timer ticked, and of that how often it met the CPU idle; none of programs, and of agents that
-    /// do not say.
+    /// How often the CPU's timer ticked, and of that how often it met the CPU idle; none of programs, and of agents
+    /// that do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ticks: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! Ticks of each CPU in an interval, and those that met it idle: beside the waits for a CPU they say whether it had time
-//! left.
+//! Ticks of each CPU in an interval, and those that met it idle: beside the waits for a CPU they say whether it had
+//! time left.
 
 use std::collections::BTreeMap;
 

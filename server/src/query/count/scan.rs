@@ -1,8 +1,8 @@
 //! Every selected sample to a collector.
 //!
-//! In: what is read, as the plan has it: row groups and the conditions on their rows. The columns are read as codes, row
-//! group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for each
-//! value of a row group, and conditions that all of its rows satisfy cost nothing. Out: what was collected.
+//! In: what is read, as the plan has it: row groups and the conditions on their rows. The columns are read as codes,
+//! row group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for
+//! each value of a row group, and conditions that all of its rows satisfy cost nothing. Out: what was collected.
 
 use crate::column::coded::{CodedColumn, Column, Form, Projection};
 use crate::column::list::{CodeArray, only};

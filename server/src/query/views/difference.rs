@@ -23,7 +23,7 @@ use crate::query::tree::trim::Trimmed;
 use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{Side, Summary, View, counted, grouping, side, summarize};
 use crate::query::views::grouping::Grouping;
-use crate::query::views::senders::observe_each;
+use crate::query::views::selected::senders::observe_each;
 use crate::store::Snapshot;
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ use crate::query::views::engine::Engine;
 use crate::query::views::grouping::{GroupedStacks, Grouping};
 use crate::query::views::matching::FrameMatch;
 use crate::query::views::selected::count_selected;
-use crate::query::views::senders::observe;
+use crate::query::views::selected::senders::observe;
 use crate::store::Snapshot;
 use std::sync::Arc;
 

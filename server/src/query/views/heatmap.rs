@@ -14,7 +14,7 @@ use crate::query::plan::scope::scope;
 use crate::query::plan::steps::Steps;
 use crate::query::views::engine::Engine;
 use crate::query::views::selected::count_selected;
-use crate::query::views::senders::observe;
+use crate::query::views::selected::senders::observe;
 use crate::store::Snapshot;
 
 /// Rows that an answer has when the question does not say: of columns of a second, 20 ms each.

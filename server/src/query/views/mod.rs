@@ -14,7 +14,6 @@ pub(crate) mod labels;
 pub(crate) mod matching;
 pub(crate) mod profile_types;
 pub(crate) mod selected;
-pub(crate) mod senders;
 pub(crate) mod series;
 pub(crate) mod state;
 pub(crate) mod timeline;

@@ -11,7 +11,7 @@ use crate::query::plan::steps::Steps;
 use crate::query::views::by_label::{Charted, Extra, busier, charted};
 use crate::query::views::engine::Engine;
 use crate::query::views::matching::{FrameMatch, matching_stacks};
-use crate::query::views::senders::observe;
+use crate::query::views::selected::senders::observe;
 use crate::store::Snapshot;
 use std::sync::Arc;
 

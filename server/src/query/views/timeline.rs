@@ -24,7 +24,7 @@ use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
 use crate::query::views::selected::count_selected;
-use crate::query::views::senders::observe;
+use crate::query::views::selected::senders::observe;
 use crate::query::views::waits::of_series::{CLASS, STATE, of_series, of_type};
 use crate::query::views::waits::wakers::{Ends, Waker, around, wakers};
 use crate::store::Snapshot;

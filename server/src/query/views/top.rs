@@ -18,7 +18,7 @@ use crate::query::views::difference::{JudgedWhole, Measured, PARTS, both_totals,
 use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{View, flamegraph};
 use crate::query::views::matching::{FrameMatch, matching_stacks};
-use crate::query::views::senders::{observe, observe_each};
+use crate::query::views::selected::senders::{observe, observe_each};
 use crate::store::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ import { CLASS, STATE, withoutWaits } from "./chips.ts";
 const OF_PROGRAMS = ["service", "process", "container", "pod", "namespace", "workload", "unit", "cgroup"];
 export const QUEUE_LABELS: readonly string[] = ["service", "process", "node", "cpu", ...OF_PROGRAMS.slice(2)];
 
-/** The selector without conditions on kinds of waits: each wait for a CPU counts, whatever its thread waits for else. */
+/** The selector without conditions on kinds of waits: all waits for a CPU count, whatever else its thread waits for. */
 export function ofQueues(query: string): string {
   return withoutWaits(query) ?? query;
 }

@@ -12,7 +12,7 @@ use crate::query::plan::steps::Steps;
 use crate::query::views::by_label::{Charted, Extra, charted};
 use crate::query::views::engine::Engine;
 use crate::query::views::matching::{FrameMatch, matching_stacks};
-use crate::query::views::senders::observe;
+use crate::query::views::selected::senders::observe;
 use crate::query::views::series::{Series, chart_of};
 use crate::query::views::top::{By, Top, ranked, rows_of};
 use crate::store::Snapshot;

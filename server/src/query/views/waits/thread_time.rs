@@ -17,7 +17,7 @@ use crate::query::views::by_label::source;
 use crate::query::views::engine::Engine;
 use crate::query::views::facets::each_of::EachOf;
 use crate::query::views::selected::count_selected;
-use crate::query::views::senders::observe;
+use crate::query::views::selected::senders::observe;
 use crate::query::views::waits::of_series::{CLASS, OfSeries, of_series, of_type};
 use crate::store::Snapshot;
 use std::collections::{BTreeMap, HashMap};

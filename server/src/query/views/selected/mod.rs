@@ -1,5 +1,7 @@
 //! What a question selects, counted: the plan of what is read, and then its rows.
 
+pub(crate) mod senders;
+
 use crate::query::ask::question::Question;
 use crate::query::count::scan::{Accumulator, scan};
 use crate::query::limits::error::QueryError;
