@@ -1,4 +1,7 @@
 //! What a question selects, counted: the plan of what is read, and then its rows.
+//!
+//! In: a snapshot, a question and its scope. Out: what a collector has made of each selected sample, and what was
+//! observed of the question's window.
 
 pub(crate) mod senders;
 
