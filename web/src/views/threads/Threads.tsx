@@ -167,7 +167,8 @@ function Course() {
             />
           )}
         </TimeChart>
-        <ul class="layers" aria-label="What threads did" data-testid="thread-parts">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: on a phone it scrolls, and a keyboard scrolls it too. */}
+        <ul class="layers" aria-label="What threads did" data-testid="thread-parts" tabIndex={0}>
           {stack.layers.map(({ value, mean, share, cores: levels, amount }) => {
             const part = partOf(value ?? "");
             const now = step >= 0 ? levels[step] : undefined;
