@@ -186,6 +186,9 @@ impl RowTest {
         rows: usize,
         conditions: &[Condition],
     ) -> Option<Vec<bool>> {
+        if conditions.is_empty() {
+            return None;
+        }
         let mut keep = vec![true; rows];
         let range = |window: Window| window.from_ns..window.until_ns;
         let (window, except) = (range(self.window), self.except.map_or(0..0, range));
@@ -200,22 +203,15 @@ impl RowTest {
                         *keep &= window.contains(ts_ns) && !except.contains(ts_ns);
                     }
                 }
+                Some(Column::Codes(codes)) if *condition == Condition::Length => {
+                    self.keep_lengths(&mut keep, codes, of(PERIODS.name));
+                }
                 Some(Column::Codes(codes)) => {
-                    let accepted: Vec<Option<bool>> = (0..codes.distinct())
+                    let accepted: Vec<bool> = (0..codes.distinct())
                         .map(|code| self.accepts(*condition, codes, code))
                         .collect();
-                    let values = match of(PERIODS.name) {
-                        Some(Column::Codes(values)) if accepted.contains(&None) => Some(values),
-                        _ => None,
-                    };
-                    let of_value: Vec<bool> = (0..values.map_or(0, CodedColumn::distinct))
-                        .map(|code| values.and_then(|values| values.number(code)))
-                        .map(|value| value.is_some_and(|value| self.lengths.contains(value)))
-                        .collect();
-                    with_codes!(&codes.codes, codes => for (row, (keep, code)) in keep.iter_mut().zip(codes).enumerate() {
-                        *keep &= accepted[code.index()].unwrap_or_else(|| {
-                            values.is_some_and(|values| of_value[values.codes.at(row) as usize])
-                        });
+                    with_codes!(&codes.codes, codes => for (keep, code) in keep.iter_mut().zip(codes) {
+                        *keep &= accepted[code.index()];
                     });
                 }
                 // A column that is not there satisfies no condition.
@@ -225,13 +221,27 @@ impl RowTest {
         keep.contains(&false).then_some(keep)
     }
 
-    /// Whether rows with a code are selected; `None`: their value decides.
-    fn accepts(&self, condition: Condition, codes: &CodedColumn, code: usize) -> Option<bool> {
+    /// Where a sender does not say how long a wait was, its value is all that is known.
+    fn keep_lengths(&self, keep: &mut [bool], lengths: &CodedColumn, values: Option<&Column>) {
+        let value_of = |row| match values {
+            Some(Column::Codes(values)) => values.number(values.codes.at(row) as usize),
+            _ => None,
+        };
+        for (row, keep) in keep.iter_mut().enumerate() {
+            let length = lengths.number(lengths.codes.at(row) as usize);
+            *keep &= length
+                .or_else(|| value_of(row))
+                .is_some_and(|ns| self.lengths.contains(ns));
+        }
+    }
+
+    /// Whether rows with a code are selected, by a condition on one column.
+    fn accepts(&self, condition: Condition, codes: &CodedColumn, code: usize) -> bool {
         let among = |ids: &Option<Arc<Ids>>| {
             let ids = ids.as_ref();
             ids.is_none_or(|ids| codes.number(code).is_some_and(|id| ids.contains(id)))
         };
-        Some(match condition {
+        match condition {
             Condition::Time => codes.number(code).is_some_and(|ts_ns| {
                 let inside = |window: &Window| (window.from_ns..window.until_ns).contains(&ts_ns);
                 inside(&self.window) && !self.except.as_ref().is_some_and(inside)
@@ -241,8 +251,7 @@ impl RowTest {
             Condition::Series => among(&self.scope.series),
             Condition::Processes => among(&self.scope.processes),
             Condition::Matcher(index) => self.matchers[index].accepts(&codes.text(code)),
-            // Where a sender does not say how long a wait was, its value is all that is known.
-            Condition::Length => return codes.number(code).map(|ns| self.lengths.contains(ns)),
-        })
+            Condition::Length => codes.number(code).is_some_and(|ns| self.lengths.contains(ns)),
+        }
     }
 }
