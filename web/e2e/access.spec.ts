@@ -113,11 +113,7 @@ const unfoldedOn = (width: number): Record<string, string> => (width < 560 ? { m
 for (const size of SIZES)
   for (const theme of ["light", "dark"])
     for (const [view, names] of Object.entries(OPEN_ON))
-      test(`${view} in ${theme}, ${size.width} wide: ${names.join(", ")}`, async ({
-        page,
-        request,
-        windows,
-      }) => {
+      test(`${view} in ${theme}, ${size.width} wide: ${names.join(", ")}`, async ({ page, request, windows }) => {
         const isPhone = size.width < 560;
         await page.setViewportSize(size);
         const { node, range } = await kubeletJump(request, `access-${view}-${theme}-${size.width}`);
@@ -159,9 +155,10 @@ for (const size of SIZES)
 const NOBODY = '{service="nobody-has-this",cpu="0"}';
 const EMPTY: Record<string, string> = {
   explore: at(WINDOW, { query: NOBODY }),
-  compare: comparison({ busy: "", before: { from: WINDOW.from - 60_000, until: WINDOW.from }, after: WINDOW }, {
-    query: NOBODY,
-  }),
+  compare: comparison(
+    { busy: "", before: { from: WINDOW.from - 60_000, until: WINDOW.from }, after: WINDOW },
+    { query: NOBODY },
+  ),
   heatmap: at(WINDOW, { view: "heatmap", query: NOBODY }),
   timeline: at(WINDOW, { view: "timeline", query: NOBODY }),
   threads: at(WINDOW, { view: "threads", query: NOBODY }),
@@ -326,10 +323,9 @@ for (const colorScheme of ["light", "dark"] as const)
     const chosen = page.getByRole("group", { name: "Draw" }).getByRole("button", { name: "Stacked" });
     await expect(chosen).toHaveCSS("outline-width", "2px");
     const swatches = page.getByTestId("layers").locator(".swatch");
-    const own = await swatches.first().evaluate((one) => [
-      getComputedStyle(one).backgroundColor,
-      getComputedStyle(document.body).backgroundColor,
-    ]);
+    const own = await swatches
+      .first()
+      .evaluate((one) => [getComputedStyle(one).backgroundColor, getComputedStyle(document.body).backgroundColor]);
     expect(own[0]).not.toBe(own[1]);
     expect(await serious(page)).toEqual([]);
   });

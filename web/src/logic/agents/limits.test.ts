@@ -65,7 +65,9 @@ describe("limits", () => {
     const limits = limitsOf({ tables_late: 12_345, rate_lowered: 0, flux: 2 });
     expect(limits.reached).toBe(2);
     expect(plain(limits.brief)).toBe("tables_late 12.3 k, flux 2");
-    expect(plain(limits.text)).toBe("tables_late: 12 345 stacks truncated, since their unwind tables took too long\nflux: 2");
+    expect(plain(limits.text)).toBe(
+      "tables_late: 12 345 stacks truncated, since their unwind tables took too long\nflux: 2",
+    );
   });
 
   it("are few words where many were reached, and the text has all", () => {
