@@ -157,9 +157,7 @@ const EMPTY: Record<string, string> = {
   explore: at(WINDOW, { query: NOBODY }),
   compare: comparison(
     { busy: "", before: { from: WINDOW.from - 60_000, until: WINDOW.from }, after: WINDOW },
-    {
-      query: NOBODY,
-    },
+    { query: NOBODY },
   ),
   heatmap: at(WINDOW, { view: "heatmap", query: NOBODY }),
   timeline: at(WINDOW, { view: "timeline", query: NOBODY }),

@@ -14,9 +14,11 @@ import {
   zoomStays,
 } from "./stack.ts";
 
-/** How much of the graph's height the page shows. */
+/** How much of the graph's height the page shows, once it is drawn at the height that its box has now. */
 function seenOfGraph(page: Page): Promise<number> {
-  return page.getByTestId("flamegraph").evaluate((graph) => {
+  return page.getByTestId("flamegraph").evaluate(async (graph) => {
+    // The first frame tells the graph of its box's new height, the second draws it.
+    for (let frames = 0; frames < 3; frames++) await new Promise(requestAnimationFrame);
     const main = (graph.closest("main") as Element).getBoundingClientRect();
     const { top, bottom } = graph.getBoundingClientRect();
     return (Math.min(bottom, main.bottom) - Math.max(top, main.top)) / (bottom - top);

@@ -33,6 +33,8 @@ function tooSmall(page: Page): Promise<string[]> {
     const targets = [...document.querySelectorAll<HTMLElement>(CONTROLS)]
       .filter((control) => !control.matches(":disabled"))
       .filter((control) => control.checkVisibility({ visibilityProperty: true }))
+      // Such as the skip link, which is there once it has the focus.
+      .filter((control) => getComputedStyle(control).clipPath === "none")
       .map((control) => ({ element: targetOf(control), box: targetOf(control).getBoundingClientRect() }))
       // What is hidden but read aloud is a pixel in size.
       .filter(({ box }) => box.width > 1 && box.height > 1);

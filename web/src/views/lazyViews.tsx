@@ -5,6 +5,7 @@
 import type { Tree } from "../logic/tree/tree.ts";
 import { lazyFile } from "../state/lazyFile.ts";
 import { say } from "../state/moments/said.ts";
+import { shownTable } from "../state/moments/shownTable.ts";
 import { begin, lazy, withStyles } from "./lazyView.tsx";
 import { Busy, Missing } from "./ui/Notices.tsx";
 
@@ -21,7 +22,7 @@ const timeline = () => withStyles(import("./timeline/Timeline.tsx")).then(begin)
 /** Saves what is in sight as a file of its own. */
 export function saveAs(kind: "html" | "png" | "svg"): void {
   import("./picture/save.ts")
-    .then((file) => file.saveFile(kind))
+    .then((file) => file.saveFile(kind, shownTable.peek()))
     .catch(() => say("The file could not be made: load the page anew.", true));
 }
 

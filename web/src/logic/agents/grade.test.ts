@@ -65,9 +65,9 @@ describe("the grade of a window's data", () => {
 
   it("says why", () => {
     expect(
-      faultsOf(seen({ gaps: [[40_000, 50_000]], node_share: 0.9, lost: { ring_full: 3, slow: 4 } })).map(
+      faultsOf(seen({ gaps: [[40_000, 50_000]], node_share: 0.8, lost: { ring_full: 3, slow: 4 } })).map(
         ({ text }) => text,
       ),
-    ).toEqual(["a coverage gap of 10.0\u202fs", "coverage gaps in 10.0\u202f% of the nodes' time", "7 samples lost"]);
+    ).toEqual(["a coverage gap of 10.0\u202fs", "coverage gaps in 20.0\u202f% of the nodes' time", "7 samples lost"]);
   });
 });

@@ -24,7 +24,6 @@ import { flamegraph } from "../../state/answers/explore.ts";
 import { info } from "../../state/answers/server.ts";
 import { beforeHits, isBeforeShown, laneQuery } from "../../state/answers/timeline.ts";
 import { say } from "../../state/moments/said.ts";
-import { shownTable } from "../../state/moments/shownTable.ts";
 import { range } from "../../state/question/question.ts";
 import { colourPair } from "../../state/screen/pair.ts";
 import { searchResult } from "../../state/screen/search.ts";
@@ -160,7 +159,7 @@ async function answered(): Promise<void> {
 }
 
 /** Views without a graph are facts, and their charts as they are on the screen, or their table. */
-export async function saveFile(kind: FileKind): Promise<void> {
+export async function saveFile(kind: FileKind, tableOf: (() => TextTable) | null): Promise<void> {
   await answered();
   const measure = measureNow();
   const scene = graphScene(measure);
@@ -186,7 +185,7 @@ export async function saveFile(kind: FileKind): Promise<void> {
   } else {
     const images = charts.map(([alt, canvas]) => [alt, canvas.toDataURL()] as const);
     const { graph, told } = scene === null || measure === null ? NO_GRAPH : graphData(scene, measure);
-    const table = shownTable.peek()?.() ?? null;
+    const table = tableOf?.() ?? null;
     const parts = { title, facts: [...facts, ...told, ...leftOut(table)], images, graph, table };
     give(new Blob([htmlFile({ ...parts, dark: theme.peek() === "dark" })], { type: "text/html" }), kind);
   }
