@@ -34,7 +34,7 @@ export function missedOf({ missed_share }: Ticks): number {
   return missed > MUCH_UNCOVERED ? missed : 0;
 }
 
-/** The share of the time in which waits were observed, where that is a part of it; null where it is all, or not said. */
+/** The share of the time in which waits were observed, where it is a part; null where it is all, or not said. */
 export function waitsPart({ waits_share }: Pick<Exposure, "waits_share">): number | null {
   return typeof waits_share === "number" && waits_share < 1 - MUCH_UNCOVERED ? waits_share : null;
 }
