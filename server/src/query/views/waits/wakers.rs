@@ -177,6 +177,9 @@ pub(crate) async fn wakers(snapshot: &Snapshot, question: &Question, ends: Ends)
         of_sample: HashMap::default(),
     };
     let (found, _held) = count_selected(snapshot, &asked, &selected, new).await?;
+    if found.of_sample.is_empty() {
+        return Ok(Vec::new());
+    }
     let days = Days::of(asked.window);
     let (services, processes) = tokio::try_join!(
         values_by_id(snapshot, &days, Label::Service),
