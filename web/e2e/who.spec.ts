@@ -237,11 +237,10 @@ test.describe("by touch", () => {
     const { x, y, width, height } = await placeOf(rows.filter({ hasText: windows.busy }));
     const menu = page.getByRole("menu");
     const finger = await page.context().newCDPSession(page);
-    const down = { type: "touchStart", touchPoints: [{ x: x + width / 3, y: y + height / 2 }] } as const;
-    const up = { type: "touchEnd", touchPoints: [] } as const;
-    await finger.send("Input.dispatchTouchEvent", down);
+    const place = { x: x + width / 3, y: y + height / 2 };
+    await finger.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [place] });
     await expect(menu.getByRole("menuitem", { name: "Compare with the rest" })).toBeVisible();
-    await finger.send("Input.dispatchTouchEvent", up);
+    await finger.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
     // The finger that goes takes nothing.
     await expect(menu).toBeVisible();
     expect(parameter(page, "query")).toBe(READERS);

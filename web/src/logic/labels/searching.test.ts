@@ -9,7 +9,8 @@ describe("values that hold a word", () => {
     const pattern = reads(holding("B.c", null));
     expect(["b.c", "a\nB.C d"].map((value) => pattern.test(value))).toEqual([true, true]);
     expect(["", "bxc", "b"].map((value) => pattern.test(value))).toEqual([false, false, false]);
-    for (const word of ["a|b", "(", "[x]", "\\", "$^", "a{2}"]) expect(reads(holding(word, null)).test(word)).toBe(true);
+    for (const word of ["a|b", "(", "[x]", "\\", "$^", "a{2}"])
+      expect(reads(holding(word, null)).test(word)).toBe(true);
     expect(reads(holding("a|b", null)).test("a")).toBe(false);
   });
 

@@ -23,6 +23,7 @@ export function isNumbered(label: string): label is Numbered {
 /** Of attributes as a series has them, in JSON: an image's name has no quotes. */
 const attribute = (name: string) => `regexp_match(labels, '"${name}":"([^"]+)"')[1]`;
 const bounds = (of: string) => `min(${of}), max(${of})`;
+const IMAGE = `${bounds(attribute("container[.]image[.]name"))}, ${bounds(attribute("container[.]image[.]tags?"))}`;
 
 /** Asks for a value and texts that name it; lowest and highest, where several may. */
 export function namesQuery(label: Numbered, from: number, until: number): string {
@@ -31,8 +32,7 @@ export function namesQuery(label: Numbered, from: number, until: number): string
     ? "SELECT tgid, min(executable), max(executable), min(command_line) FROM processes " +
         `WHERE ${days} GROUP BY tgid LIMIT ${MOST_ROWS}`
     : `SELECT container, ${bounds("service")}, ${bounds("CASE WHEN pod <> '' THEN pod END")}, ` +
-        `${bounds(attribute("container[.]image[.]name"))}, ${bounds(attribute("container[.]image[.]tags?"))} FROM series ` +
-        `WHERE ${days} AND container <> '' GROUP BY container LIMIT ${MOST_ROWS}`;
+        `${IMAGE} FROM series WHERE ${days} AND container <> '' GROUP BY container LIMIT ${MOST_ROWS}`;
 }
 
 export function namesOf(label: Numbered, rows: readonly (readonly unknown[])[]): Map<string, string> {

@@ -79,7 +79,9 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   /** Side A has no graph of its own to look into. */
   const functionsLike = (word: string, { functions }: Meant) =>
     name === "Selector"
-      ? functionsNamed(word, functions, MOST_FUNCTIONS).map((one) => (one.isElsewhere ? ELSEWHERE : FUNCTION) + one.name)
+      ? functionsNamed(word, functions, MOST_FUNCTIONS).map(
+          (one) => (one.isElsewhere ? ELSEWHERE : FUNCTION) + one.name,
+        )
       : [];
 
   const close = () => {

@@ -153,7 +153,10 @@ export function functionItems(word: string, found: readonly string[]): Action[] 
  * What the server finds: values of all labels that are called like this, of which each narrows the selection and leads
  * the chart on, and names of functions.
  */
-export async function foundItems(word: string, signal: AbortSignal): Promise<{ values: Action[]; functions: string[] }> {
+export async function foundItems(
+  word: string,
+  signal: AbortSignal,
+): Promise<{ values: Action[]; functions: string[] }> {
   const { values, functions } = await meantBy(word, MOST_VALUES, signal);
   const items = values.map(({ label, value }) => ({
     kind: "value",

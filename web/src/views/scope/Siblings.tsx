@@ -102,12 +102,7 @@ export function Siblings({ label, query, chosen, keepsBelow = false, close }: Si
         <ul class="menu-list siblings" ref={list}>
           {rows.map(({ name, total, cores, rate }) => (
             <li key={name}>
-              <button
-                type="button"
-                aria-pressed={name === chosen}
-                onKeyDown={onKeyDown}
-                onClick={() => choose(name)}
-              >
+              <button type="button" aria-pressed={name === chosen} onKeyDown={onKeyDown} onClick={() => choose(name)}>
                 <bdi>{layerName(name, 0, label)}</bdi>
                 <span class="dim">
                   {rateText(cores ?? rate ?? 0, charted.value)}
