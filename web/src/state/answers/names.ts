@@ -1,11 +1,13 @@
 /** Names of the values that are numbers. They are asked for only where the page shows such a label. */
 import { api } from "../../api/index.ts";
 import { parseSelector } from "../../logic/labels/selector.ts";
-import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../../logic/labels/valueNames.ts";
+import { isNumbered, NUMBERED, type Numbered } from "../../logic/labels/valueNames.ts";
 import { fields } from "../address/page.ts";
 import { ask, range } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { lists } from "./lists.ts";
+
+const DAY_MS = 86_400_000;
 
 /** Whether the selection, the chart, the table or a list shows values of the label. */
 function isShown(label: Numbered): boolean {
@@ -25,8 +27,11 @@ export const valueNames = Object.fromEntries(
     resource(() => {
       if (!isShown(label)) return null;
       const { from, until } = range.value;
-      const sql = namesQuery(label, from, until);
-      return ask(`names of ${label}`, { sql }, async (signal) => namesOf(label, (await api.sql(sql, signal)).rows));
+      const days = { from: Math.floor(from / DAY_MS), until: Math.floor(until / DAY_MS) };
+      return ask(`names of ${label}`, days, async (signal) => {
+        const { namesOf, namesQuery } = await import("../../logic/labels/numberNames.ts");
+        return namesOf(label, (await api.sql(namesQuery(label, from, until), signal)).rows);
+      });
     }),
   ]),
 ) as Record<Numbered, Resource<Map<string, string>>>;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { namedValue, namesOf, namesQuery } from "./valueNames.ts";
+import { namesOf, namesQuery } from "./numberNames.ts";
+import { namedValue } from "./valueNames.ts";
 
 describe("names of numbered values", () => {
   const id = "a1b2c3d4e5f6".padEnd(64, "0");
