@@ -11,12 +11,16 @@ use super::file::File;
 /// Files beside each other in a folder, those of tests apart: with more of them it asks for rooms.
 const MAX_FILES: usize = 14;
 
-/// Folders whose files are counted, with the endings of those.
-const COUNTED: [(&str, &[&str]); 4] = [
+/// Folders whose files are counted, with the endings of those. The page's other files have a test of their own.
+const COUNTED: [(&str, &[&str]); 8] = [
     ("agent/src/", &[".rs"]),
     ("agent/bpf/", &[".c", ".h"]),
+    ("agent/docs/", &[".md"]),
     ("server/src/", &[".rs"]),
-    ("xtask/src/", &[".rs"]),
+    ("server/docs/", &[".md"]),
+    ("web/src/style/", &[".css"]),
+    ("web/docs/", &[".md"]),
+    ("xtask/src/", &[".rs", ".c", ".py"]),
 ];
 
 /// Something that a rule lets pass.
@@ -34,12 +38,28 @@ pub(super) const CROWDED: &[Exception] = &[
               it wants, and folders would say nothing of that order",
     },
     Exception {
+        what: "agent/docs/decisions",
+        why: "a page a decision, by its number, and `README.md` there is the list of them",
+    },
+    Exception {
+        what: "server/docs/decisions",
+        why: "a page a decision, by its number, and `README.md` there is the list of them",
+    },
+    Exception {
+        what: "web/src/style/later",
+        why: "a sheet a view, and `index.css` there is the list of them, whose order decides",
+    },
+    Exception {
         what: "xtask/src",
         why: "a command is one file or folder, and `cargo xtask help` is the list of them",
     },
     Exception {
         what: "xtask/src/bench",
         why: "a measurement is one file or folder, and `cargo xtask bench help` is the list of them",
+    },
+    Exception {
+        what: "xtask/src/e2e",
+        why: "a test of both programs together is one file, beside which lies what it brings in C or Python",
     },
 ];
 
@@ -332,7 +352,14 @@ mod tests {
         assert!(crowded(&of("agent/src/a", ".rs", 14), &[]).is_empty());
         assert!(crowded(&of("agent/src/a", "_tests.rs", 15), &[]).is_empty());
         assert!(crowded(&of("web/src/a", ".rs", 15), &[]).is_empty());
-        for (folder, ending) in [("server/src", ".rs"), ("xtask/src/a", ".rs"), ("agent/bpf", ".h")] {
+        for (folder, ending) in [
+            ("server/src", ".rs"),
+            ("xtask/src/a", ".rs"),
+            ("xtask/src/a", ".py"),
+            ("agent/bpf", ".h"),
+            ("web/src/style/a", ".css"),
+            ("web/docs/decisions", ".md"),
+        ] {
             assert_eq!(
                 crowded(&of(folder, ending, 15), &[]),
                 [format!("{folder} has 15 files beside each other, above 14")]
