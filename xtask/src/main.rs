@@ -51,7 +51,7 @@ enum Command {
     /// Build everything, start a server and an agent on this machine, print the page's URL, stop both on Ctrl-C.
     Up(up::Args),
     /// Play an incident with real programs on this machine and print links to it: a walk that grows, a Java service
-    /// beside a file system that nobody uses, the same jobs on machines and in pods.
+    /// beside a file system that nobody uses, the same jobs on machines and in pods, packets that wait for a CPU.
     Demo(demo::Args),
     /// Run every check that CI runs; the last line is `N passed, N failed`.
     Test(test::Args),
