@@ -13,6 +13,7 @@ mod layout;
 mod lines;
 #[cfg(any(test, fuzzing))]
 mod made;
+mod modules;
 mod offsets;
 mod running;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod text;
 
 pub use frame::PythonFrame;
 pub use layout::{Layout, LayoutError, SYMBOLS, Version};
+pub use modules::Modules;
 pub use offsets::FrameForm;
 pub use running::{NotReady, Python, Walked};
 

@@ -45,14 +45,15 @@ fn program(version: &str, path: &Path, (mode, behind): &(&str, &str)) -> Program
     {
         command.env("PYTHONHOME", home);
     }
+    let module = if knows_classes(version) { "__main__." } else { "" };
     let chain = |of: char| -> Vec<String> {
         match *mode {
             "recursion" => {
-                let mut chain = vec![format!("{of}_deep"); 200];
-                chain.push(format!("{of}12"));
+                let mut chain = vec![format!("{module}{of}_deep"); 200];
+                chain.push(format!("{module}{of}12"));
                 chain
             }
-            _ => (1..=12).map(|level| format!("{of}{level}{behind}")).collect(),
+            _ => (1..=12).map(|level| format!("{module}{of}{level}{behind}")).collect(),
         }
     };
     Program {
@@ -65,6 +66,12 @@ fn program(version: &str, path: &Path, (mode, behind): &(&str, &str)) -> Program
         agree: 99.5,
         has_share: true,
     }
+}
+
+/// Since 3.11 code knows the class that it is of, and its names begin with its module.
+fn knows_classes(version: &str) -> bool {
+    let minor = version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+    minor.is_some_and(|minor| minor >= 11)
 }
 
 /// Release and path of each interpreter, ascending.
