@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, having};
+use super::library::{KnownFile, KnownFiles, Library, Tables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_runtime, so_v8};
@@ -43,7 +43,14 @@ impl Language for Engine {
                     || module.bytes >= MIN_PROGRAM_BYTES && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(ENGINE, &SYMBOLS, modules, known)?;
+        let tables = |module: &Module| {
+            if Library::base_name(module).contains("node") {
+                Tables::All
+            } else {
+                Tables::Exported
+            }
+        };
+        let (module, file) = having(ENGINE, &SYMBOLS, modules, tables, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 
