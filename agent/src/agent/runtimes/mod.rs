@@ -119,8 +119,8 @@ struct Soon {
 enum Unnamed {
     /// Nobody can be asked.
     Never,
-    /// Too much was asked for.
-    PutOff,
+    /// Too much was asked for, or no answer came in time.
+    PutOff(PutOff),
     ForNow(Nameless),
 }
 
@@ -166,7 +166,7 @@ pub(super) struct Runtimes {
     programs: BTreeMap<ProgramKey, Program>,
     files: [KnownFiles; COUNT],
     known: KnownFrames,
-    asking: Asking,
+    allowance: Asking,
     /// How often places were asked for that had no name.
     tries: FastMap<(ProgramKey, RuntimePlace), Tries>,
     soon: Vec<Soon>,
@@ -285,12 +285,14 @@ impl Runtimes {
         for soon in due {
             let Soon { key, place, .. } = soon;
             let is_known = self.known.recall((key, place)).is_some() || self.remembers(key, place);
-            if is_known
-                || !matches!(
-                    self.ask(key, place, table.proc_id(key), now_ns),
-                    Err(Unnamed::ForNow(Nameless::Replaced) | Unnamed::PutOff)
-                )
-            {
+            if is_known {
+                continue;
+            }
+            let Err(unnamed) = self.ask(key, place, table.proc_id(key), now_ns) else {
+                continue;
+            };
+            self.count(&unnamed);
+            if !matches!(unnamed, Unnamed::ForNow(Nameless::Replaced) | Unnamed::PutOff(_)) {
                 continue;
             }
             let tries = soon.tries + 1;
@@ -355,47 +357,69 @@ impl Runtimes {
         {
             return self.nameless(place, false);
         }
-        match self.ask(key, place, tgid, now_ns) {
-            Ok(frames) => known(frames),
-            Err(Unnamed::Never) => self.nameless(place, true),
-            Err(Unnamed::PutOff) => self.nameless(place, false),
-            Err(Unnamed::ForNow(nameless)) => self.nameless_for_now(key, place, nameless, now_ns),
+        let unnamed = match self.ask(key, place, tgid, now_ns) {
+            Ok(frames) => return known(frames),
+            Err(unnamed) => unnamed,
+        };
+        let function = LANGUAGES[language_of(place.frame)].function_of(place);
+        if let Some(frames) = function.and_then(|function| self.known.recall((key, function))) {
+            // Its line is not known; where too much was asked for, it is another time.
+            return Known {
+                is_final: !matches!(unnamed, Unnamed::PutOff(_)),
+                ..known(frames)
+            };
+        }
+        self.count(&unnamed);
+        match unnamed {
+            Unnamed::Never => self.nameless(place, true),
+            Unnamed::PutOff(_) => self.nameless(place, false),
+            Unnamed::ForNow(nameless) => self.nameless_for_now(key, place, nameless, now_ns),
         }
     }
 
     /// Asks for a place's frames, and remembers them.
     fn ask(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Result<Frames, Unnamed> {
-        let Some(asked) = self.asking(key, place, tgid) else {
-            self.stats.unreadable += 1;
-            return Err(Unnamed::Never);
-        };
-        if let Err(put_off) = self.asking.admit(key, now_ns) {
-            match put_off {
-                PutOff::All => self.stats.put_off += 1,
-                PutOff::Own => self.stats.put_off_own += 1,
-            }
-            return Err(Unnamed::PutOff);
-        }
+        let asked = self.asking(key, place, tgid).ok_or(Unnamed::Never)?;
+        self.allowance.admit(key, now_ns).map_err(Unnamed::PutOff)?;
         let (named, reads) = guarded_for(asked.0, asked.1).unzip();
-        self.asking.took(key, reads.unwrap_or(0));
+        self.allowance.took(key, reads.unwrap_or(0));
         match named {
             Some(Ok(named)) => {
                 let frames: Frames = named.into_iter().map(|frame| self.known.intern(frame)).collect();
                 self.known.remember((key, place), Arc::clone(&frames));
+                self.remember_function(key, place, &frames);
                 Ok(frames)
             }
-            Some(Err(nameless)) => {
-                match nameless {
-                    Nameless::Replaced => self.stats.replaced += 1,
-                    Nameless::Unreadable => self.stats.unreadable += 1,
-                }
-                Err(Unnamed::ForNow(nameless))
-            }
-            None => {
-                self.stats.put_off += 1;
-                Err(Unnamed::PutOff)
-            }
+            Some(Err(nameless)) => Err(Unnamed::ForNow(nameless)),
+            None => Err(Unnamed::PutOff(PutOff::All)),
         }
+    }
+
+    /// Remembers a place's frames for other places of the same function, without their lines.
+    fn remember_function(&mut self, key: ProgramKey, place: RuntimePlace, frames: &Frames) {
+        let Some(function) = LANGUAGES[language_of(place.frame)].function_of(place) else {
+            return;
+        };
+        if self.known.recall((key, function)).is_none() {
+            let without_line = frames.iter().map(|frame| Frame {
+                line: 0,
+                ..(**frame).clone()
+            });
+            let frames: Frames = without_line.map(|frame| self.known.intern(frame)).collect();
+            self.known.remember((key, function), frames);
+        }
+    }
+
+    /// Counts why a place has no name.
+    fn count(&mut self, unnamed: &Unnamed) {
+        let stats = &mut self.stats;
+        let count = match unnamed {
+            Unnamed::ForNow(Nameless::Replaced) => &mut stats.replaced,
+            Unnamed::ForNow(Nameless::Unreadable) | Unnamed::Never => &mut stats.unreadable,
+            Unnamed::PutOff(PutOff::All) => &mut stats.put_off,
+            Unnamed::PutOff(PutOff::Own) => &mut stats.put_off_own,
+        };
+        *count += 1;
     }
 
     fn remembers(&self, key: ProgramKey, place: RuntimePlace) -> bool {
@@ -496,6 +520,42 @@ fn known(frames: Frames) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program that has ended can't be asked for what it ran last.
+    #[test]
+    fn another_place_of_a_known_function_has_its_name_after_the_program_s_end() {
+        let key = ProgramKey {
+            tgid: 7,
+            start_ticks: 1,
+            exec_id: 0,
+        };
+        let place = |instruction: u64, hash: u64| RuntimePlace {
+            frame: RuntimeWord::Python(0x7f00_0000_1000),
+            detail: Some(instruction | hash << 20),
+            innermost: false,
+        };
+        let mut runtimes = Runtimes::default();
+        let frame = runtimes.known.intern(Frame {
+            kind: FrameKind::Interpreted("cpython"),
+            function: Some("queue.Queue.get".into()),
+            line: 12,
+            ..Frame::unknown()
+        });
+        let frames = Frames::from([frame]);
+        runtimes.known.remember((key, place(3, 77)), Arc::clone(&frames));
+        runtimes.remember_function(key, place(3, 77), &frames);
+        let mut told = |place| {
+            let known = runtimes.frames(key, place, None, 1);
+            assert!(known.is_final);
+            let frame = &known.frames[0];
+            (frame.function.as_deref().map(str::to_owned), frame.line)
+        };
+        let name = || Some("queue.Queue.get".to_owned());
+        assert_eq!(told(place(3, 77)), (name(), 12));
+        assert_eq!(told(place(9, 77)), (name(), 0), "its line is not known");
+        assert_eq!(told(place(9, 78)), (None, 0), "another function where it lay");
+        assert_eq!(runtimes.stats().unreadable, 1);
+    }
 
     #[test]
     fn reasons_are_few_and_of_no_single_process() {

@@ -36,6 +36,18 @@ impl Language for CPython {
         false
     }
 
+    /// A code object, whose address has no lowest bit.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::Python(code), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        Some(RuntimePlace {
+            frame: RuntimeWord::Python(code | 1),
+            detail: Some(detail >> INSTRUCTION_BITS),
+            innermost: false,
+        })
+    }
+
     /// libpython, python itself, and where its extensions are mapped, the program.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_extended = table
