@@ -83,9 +83,8 @@ impl Python {
         let hash = xxh3_64(file.as_bytes());
         // Once more where another module lies there by now.
         for _ in 0..2 {
-            if !modules.of_files.contains_key(&hash) {
-                self.learn(memory, modules);
-            }
+            // Also of files that are known: another module of the same file may have come.
+            self.learn(memory, modules);
             let object = *modules.of_files.get(&hash)?;
             if object == SEVERAL {
                 return None;
