@@ -102,8 +102,10 @@ impl Python {
 
     /// Looks through what is new in each interpreter's table.
     fn learn(&self, memory: &dyn ReadMemory, modules: &mut Modules) {
-        if let Some(main) = modules.main.take() {
-            let _ = self.meet(memory, modules, main);
+        if let Some(main) = modules.main.take()
+            && self.meet(memory, modules, main).is_err()
+        {
+            modules.main = Some(main);
         }
         let offsets = &self.layout.offsets;
         let head = self.layout.runtime.saturating_add(u64::from(offsets.interpreters_head));
@@ -150,7 +152,14 @@ impl Python {
         let mut is_whole = true;
         for [_, object] in self.pairs(memory, &dict, MAX_MODULES)? {
             if is_object(object) && !modules.seen.contains_key(&object) && modules.seen.len() < MAX_MODULES {
-                is_whole &= self.meet(memory, modules, object).is_ok();
+                match self.meet(memory, modules, object) {
+                    Ok(()) => {}
+                    Err(Unreadable::Memory { .. }) => is_whole = false,
+                    // What is there is no module.
+                    Err(_) => {
+                        modules.seen.insert(object, ());
+                    }
+                }
             }
         }
         modules.tables.retain(|(known, _)| *known != table);
