@@ -47,6 +47,9 @@ const SYMBOLS: [&str; 24] = [
 /// `SO_RUNTIME_JVM` of bpf/runtime_abi.h.
 const KIND: u32 = 1;
 
+/// Of a bytecode's offset in the detail of an interpreted frame.
+const BYTECODE_BITS: u32 = 16;
+
 pub(super) struct HotSpot;
 
 impl Language for HotSpot {
@@ -56,6 +59,15 @@ impl Language for HotSpot {
 
     fn walks_copies(&self) -> bool {
         true
+    }
+
+    /// An interpreted method, whose address has no lowest bit. What is inlined is another one at each place.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::JvmInterpreted(method), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let frame = RuntimeWord::JvmInterpreted(method | 1);
+        Some(RuntimePlace::function(frame, detail >> BYTECODE_BITS))
     }
 
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {

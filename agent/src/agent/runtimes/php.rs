@@ -22,6 +22,9 @@ const EXTENSION: &str = "opcache.so";
 /// `SO_RUNTIME_PHP` of bpf/runtime_abi.h.
 const KIND: u32 = 16;
 
+/// Of an instruction's number in the detail of a frame.
+const INSTRUCTION_BITS: u32 = 20;
+
 pub(super) struct Zend;
 
 impl Language for Zend {
@@ -37,6 +40,15 @@ impl Language for Zend {
     /// A request makes all of its functions anew, where another one's may have lain.
     fn comes_back(&self) -> bool {
         true
+    }
+
+    /// A function, whose address has no lowest bit; whether the program began with it is a part of its name.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::Php(function), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let frame = RuntimeWord::Php(function | 1);
+        Some(RuntimePlace::function(frame, detail >> INSTRUCTION_BITS))
     }
 
     /// php, php-fpm, libphp of a web server, and where OPcache is mapped, the program.

@@ -41,11 +41,8 @@ impl Language for CPython {
         let (RuntimeWord::Python(code), Some(detail)) = (place.frame, place.detail) else {
             return None;
         };
-        Some(RuntimePlace {
-            frame: RuntimeWord::Python(code | 1),
-            detail: Some(detail >> INSTRUCTION_BITS),
-            innermost: false,
-        })
+        let frame = RuntimeWord::Python(code | 1);
+        Some(RuntimePlace::function(frame, detail >> INSTRUCTION_BITS))
     }
 
     /// libpython, python itself, and where its extensions are mapped, the program.

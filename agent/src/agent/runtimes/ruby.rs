@@ -22,6 +22,9 @@ const IN_C: &str = "<cfunc>";
 /// `SO_RUNTIME_RUBY` of bpf/runtime_abi.h.
 const KIND: u32 = 8;
 
+/// Of the sequence of instructions in the word of a frame.
+const SEQUENCE_BITS: u32 = 44;
+
 pub(super) struct CRuby;
 
 impl Language for CRuby {
@@ -32,6 +35,16 @@ impl Language for CRuby {
     /// Its frames come from a chain that has gone on by then.
     fn walks_copies(&self) -> bool {
         false
+    }
+
+    /// A sequence of instructions, of which the word has no highest bit. Methods in C have no places.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::Ruby(value), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let sequence = value & ((1 << SEQUENCE_BITS) - 1);
+        let frame = RuntimeWord::Ruby(sequence | 1 << 63);
+        (sequence != 0).then(|| RuntimePlace::function(frame, detail))
     }
 
     /// libruby, ruby itself, and where its extensions are mapped, the program.

@@ -23,6 +23,10 @@ const MIN_PROGRAM_BYTES: u64 = 1 << 25;
 /// `SO_RUNTIME_V8` of bpf/runtime_abi.h.
 const KIND: u32 = 4;
 
+/// Of the place in the word of a frame, and where in it stands what the place is: 0 where it is interpreted.
+const PLACE_BITS: u32 = 47;
+const KIND_SHIFT: u32 = 57;
+
 pub(super) struct Engine;
 
 impl Language for Engine {
@@ -32,6 +36,16 @@ impl Language for Engine {
 
     fn walks_copies(&self) -> bool {
         true
+    }
+
+    /// An interpreted function, by the hash in its word. What is inlined is another one at each place.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::V8(value), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let is_interpreted = value >> KIND_SHIFT == 0;
+        let frame = RuntimeWord::V8(value >> PLACE_BITS | 1 << 63);
+        is_interpreted.then(|| RuntimePlace::function(frame, detail))
     }
 
     /// node, libnode, and programs that have it in themselves.
