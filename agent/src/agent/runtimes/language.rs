@@ -25,8 +25,8 @@ pub(super) trait Language: Sync {
         false
     }
 
-    /// What stands for the function of a place, wherever in it that is: it is known by a hash beside its address, so that
-    /// its name holds where the place itself can't be asked for any more. Never a place that a walk tells.
+    /// What stands for the function of a place, wherever in it that is: it is known by a hash beside its address, so
+    /// that its name holds where the place itself can't be asked for any more. Never a place that a walk tells.
     fn function_of(&self, _place: RuntimePlace) -> Option<RuntimePlace> {
         None
     }
