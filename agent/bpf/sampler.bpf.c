@@ -77,18 +77,26 @@ SO_INLINE u32 burst_period_ns(u32 cpu, u32 tgid, u64 now_ns)
 	return burst->period_ns;
 }
 
-/* When user space was last told of a deferred stack, and how often it is. */
-#define DEFERRED_TOLD_NS (100 * 1000000ULL)
-volatile u64 deferred_told_ns = 0;
+/* When user space was last told of what does not wait, and how often it is. */
+#define SOON_TOLD_NS (100 * 1000000ULL)
+volatile u64 soon_told_ns = 0;
+/* For so long after its start a process may be gone before anybody looks into the ring by himself. */
+#define YOUNG_NS (1000 * 1000000ULL)
 
 /*
  * The rest of a deferred stack is known as long as its process lives, and what a runtime says of it as long as it is
- * in those functions: whoever finds it out is woken soon, but not for each CPU, nor for each stack.
+ * in those functions; so are the names of a runtime's functions, of which a young process may be gone soon. Whoever
+ * finds it out is woken soon, but not for each CPU, nor for each stack.
  */
-SO_INLINE u64 wake_up_for(const struct so_sample *sample)
+SO_INLINE u64 wake_up_for(const struct so_scratch *record)
 {
-	if (sample->stack_bytes != 0 && sample->time_ns - deferred_told_ns >= DEFERRED_TOLD_NS) {
-		deferred_told_ns = sample->time_ns;
+	const struct so_sample *sample = &record->header;
+	int is_soon = sample->stack_bytes != 0;
+
+	if (!is_soon && sample->walk_end != SO_WALK_NONE && record->walk.runtime)
+		is_soon = bpf_ktime_get_boot_ns() - sample->start_boottime_ns < YOUNG_NS;
+	if (is_soon && sample->time_ns - soon_told_ns >= SOON_TOLD_NS) {
+		soon_told_ns = sample->time_ns;
 		return BPF_RB_FORCE_WAKEUP;
 	}
 	return wake_up_if_filled();
@@ -184,7 +192,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	record->header.flags = flags;
 	if (size > sizeof(record->header) + sizeof(record->words))
 		size = sizeof(record->header) + sizeof(record->words);
-	if (bpf_ringbuf_output(&samples, &record->header, size, wake_up_for(&record->header)))
+	if (bpf_ringbuf_output(&samples, &record->header, size, wake_up_for(record)))
 		counter->lost_ring_full++;
 	counter->run_ns += bpf_ktime_get_ns() - begin;
 	return 0;

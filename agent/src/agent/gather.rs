@@ -78,6 +78,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn within(memory_limit_bytes: u64) -> Self {
         Self {
+            runtimes: Runtimes::within(memory_limit_bytes),
             stack_pool: StackPool::within(memory_limit_bytes),
             ..Self::default()
         }

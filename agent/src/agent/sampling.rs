@@ -468,6 +468,8 @@ impl Sampling {
             ("runtime_code_replaced", runtimes.replaced),
             ("runtime_frames_unreadable", runtimes.unreadable),
             ("runtime_frames_put_off", runtimes.put_off),
+            ("runtime_frames_put_off_own", runtimes.put_off_own),
+            ("runtime_names_forgotten", runtimes.forgotten),
             ("runtimes_unknown", runtimes.unknown),
         ];
         let all = all.into_iter().chain(self.waiting.limits(counters));
@@ -491,6 +493,7 @@ impl Sampling {
             );
             if self.degradation == DegradationLevel::FewTables {
                 self.memory.age();
+                self.memory.runtimes.age();
                 self.unwinding
                     .give_up_unused(&mut self.table, &self.memory.runtimes, &mut self.sensor, now);
             }

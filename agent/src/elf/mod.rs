@@ -21,7 +21,7 @@ pub(crate) mod symbols;
 pub(crate) use blocks::Blocks;
 pub(crate) use compressed::{decompressed, decompressed_bytes};
 pub(crate) use coverage::Coverage;
-pub(crate) use dynamic::dynamic_symbols;
+pub(crate) use dynamic::{dynamic_symbols, static_symbols};
 pub(crate) use image::{Arch, FileRange, Image, Registers, Section, address_of, field, read_from};
 pub use image::{Segment, code_address};
 pub use read_turn::ReadTurn;

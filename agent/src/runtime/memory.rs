@@ -11,6 +11,8 @@ use crate::sys::{guarded_for, read_process};
 const MAX_READS: u32 = 4_096;
 /// Reads that learning a runtime's layout may take: its tables have some thousand entries.
 const MAX_LAYOUT_READS: u32 = 65_536;
+/// Reads that learning a table of a runtime may take, once for many frames: of 4,096 modules of Python.
+const MAX_TABLE_READS: u32 = 49_152;
 const PAGE_BYTES: u64 = 4096;
 /// Pages that a round of walks may look at.
 const MAX_PAGES: usize = 1024;
@@ -19,28 +21,43 @@ const MAX_PAGES: usize = 1024;
 #[derive(Debug)]
 pub struct ProcessMemory {
     tgid: u32,
-    left: Cell<u32>,
+    allowed: Cell<u32>,
+    done: Cell<u32>,
 }
 
 impl ProcessMemory {
     /// For naming one frame.
     pub fn for_a_frame(tgid: u32) -> Self {
-        let left = Cell::new(MAX_READS);
-        Self { tgid, left }
+        Self::within(tgid, MAX_READS)
     }
 
     /// For learning a layout.
     pub fn for_a_layout(tgid: u32) -> Self {
-        let left = Cell::new(MAX_LAYOUT_READS);
-        Self { tgid, left }
+        Self::within(tgid, MAX_LAYOUT_READS)
+    }
+
+    fn within(tgid: u32, reads: u32) -> Self {
+        let (allowed, done) = (Cell::new(reads), Cell::new(0));
+        Self { tgid, allowed, done }
+    }
+
+    /// Allows so many reads from now on as learning a table takes that tells of many frames.
+    pub fn allow_a_table(&self) {
+        self.allowed.set(self.done.get() + MAX_TABLE_READS);
+    }
+
+    /// Reads that were done or tried.
+    pub fn reads(&self) -> u32 {
+        self.done.get()
     }
 
     /// Fills `to`; false where that can't be read, or too much was read already.
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let Some(left) = self.left.get().checked_sub(1) else {
+        let done = self.done.get();
+        if done >= self.allowed.get() {
             return false;
-        };
-        self.left.set(left);
+        }
+        self.done.set(done + 1);
         read_process(self.tgid, address, to)
     }
 }
@@ -140,5 +157,9 @@ mod tests {
             .take_while(|_| memory.read((&raw const value) as u64, &mut read))
             .count();
         assert_eq!(count, MAX_READS as usize);
+        assert_eq!(memory.reads(), MAX_READS);
+        memory.allow_a_table();
+        assert!(memory.read((&raw const value) as u64, &mut read));
+        assert_eq!(memory.reads(), MAX_READS + 1);
     }
 }

@@ -148,3 +148,60 @@ fn a_process_id_that_comes_again_is_another_program() {
     println!("{} samples under id {tgid}, started at {starts:?}", seen.len());
     assert!(starts.len() >= 2);
 }
+
+/// Works in one function for a quarter of a second, and ends.
+const SHORT_PYTHON: &str = "import time\n\
+    def inner(end):\n    x = 0\n    while time.monotonic() < end:\n        for i in range(2000):\n            \
+    x = (x * 31 + i) & 0xffffff\n    return x\n\
+    def outer(end):\n    return inner(end)\n\
+    outer(time.monotonic() + 0.25)\n";
+const SHORT_PYTHONS: usize = 24;
+
+/// The ring is read twice a second: whoever would be asked then for names has ended.
+#[test]
+fn functions_of_programs_that_end_soon_have_names() {
+    if !possible() {
+        return;
+    }
+    if Command::new("python3").arg("--version").output().is_err() {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "with CI=true there must be a Python (Debian: apt install python3)"
+        );
+        println!("SKIPPED, since there is no Python (Debian: apt install python3)");
+        return;
+    }
+    let recording = Recording::start(AgentConfig {
+        frequency_hz: 199,
+        cpu_limit: 1.0,
+        memory_limit_bytes: 1 << 30,
+        ..AgentConfig::default()
+    });
+    let run = |_| {
+        let mut python = Command::new("python3");
+        let mut child = python.args(["-c", SHORT_PYTHON]).spawn().unwrap();
+        assert!(child.wait().unwrap().success());
+        child.id()
+    };
+    let tgids: Vec<u32> = (0..SHORT_PYTHONS).map(run).collect();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let (mut frames, mut named, mut wrong) = (0, 0, 0);
+    // Of the first one the interpreter's file is not known yet.
+    for seen in tgids[1..].iter().flat_map(|tgid| recorded.of_tgid(*tgid)) {
+        for frame in seen.frames() {
+            if frame.kind != FrameKind::Interpreted("cpython") {
+                continue;
+            }
+            frames += 1;
+            named += usize::from(frame.function.is_some());
+            let is_own = frame.file.as_deref() == Some("<string>");
+            let is_known = |name: &str| ["inner", "outer", "<module>"].contains(&name);
+            wrong += usize::from(is_own && !frame.function.as_deref().is_some_and(is_known));
+        }
+    }
+    println!("{named} of {frames} frames of Python have names, {wrong} wrong ones");
+    assert!(frames > 1_000, "{frames} frames");
+    assert_eq!(wrong, 0);
+    assert!(named * 100 >= frames * 90, "{named} of {frames} frames have names");
+}

@@ -13,8 +13,10 @@ const MAX_ROOTS: usize = 4096;
 /// Frames that are looked at for a thread's start, and its first function.
 const MAX_START_FRAMES: usize = 6;
 
-/// For frames of which nobody knows how many there are.
+/// For frames of which nobody knows how many there are. Its module is the one that the walk did not get out of.
 const CUT: &str = "[cut]";
+/// Instead of a module, of code that was made at run time in no file.
+const MADE: &str = "[jit]";
 
 /// How a stack ends, on the root's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +69,8 @@ impl Roots {
         self.learn(samples, processes, stacks, ends, frames);
         let mut of_roots: FastMap<*const Frame, Vec<u32>> = FastMap::default();
         let mut completed: FastMap<(u32, *const Frame), u32> = FastMap::default();
-        let (mut cut, nothing) = (None, Root::from([]));
+        let mut cuts: FastMap<Arc<str>, u32> = FastMap::default();
+        let nothing = Root::from([]);
         for sample in samples {
             let End::Cut { is_marked } = ends[sample.stack as usize] else {
                 continue;
@@ -86,8 +89,12 @@ impl Roots {
                 });
                 let mut stack = stacks[sample.stack as usize].clone();
                 if !is_marked {
-                    stack.frames.push(*cut.get_or_insert_with(|| {
-                        frames.push(Frame::mark(CUT));
+                    let module = ended_in(&stack, frames);
+                    stack.frames.push(*cuts.entry(module).or_insert_with_key(|module| {
+                        frames.push(Frame {
+                            module: Arc::clone(module),
+                            ..Frame::mark(CUT)
+                        });
                         frames.len() as u32 - 1
                     }));
                 }
@@ -148,6 +155,17 @@ impl Roots {
         };
         let known = |key: &Key| self.young.get(key).or_else(|| self.old.get(key));
         known(&thread(process, sample.tid)).or_else(|| known(&fallback))
+    }
+}
+
+/// The module that a cut stack's walk ended in; empty where nothing is known of it.
+fn ended_in(stack: &Stack, frames: &[Frame]) -> Arc<str> {
+    let last = stack.frames.last().map(|frame| &frames[*frame as usize]);
+    match last {
+        Some(frame) if frame.kind == FrameKind::Kernel => "".into(),
+        Some(frame) if frame.kind == FrameKind::Jit && frame.module.is_empty() => MADE.into(),
+        Some(frame) => Arc::clone(&frame.module),
+        None => "".into(),
     }
 }
 
@@ -372,6 +390,56 @@ mod tests {
         let end = [End::Cut { is_marked: true }];
         roots.complete(&mut samples, &[other], &mut stacks, &end, &mut frames);
         assert_eq!(names(&stacks[samples[0].stack as usize], &frames)[1..], main[2..]);
+    }
+
+    #[test]
+    fn a_cut_says_in_which_module_the_walk_ended() {
+        let made = |kind| Frame {
+            kind,
+            function: None,
+            ..frame("", "", 0)
+        };
+        let mut frames = vec![
+            frame("/lib/libz.so.1", "inflate", 0),
+            made(FrameKind::Jit),
+            made(FrameKind::Unknown),
+            Frame {
+                kind: FrameKind::Kernel,
+                ..frame("[kernel]", "read", 0)
+            },
+            frame("/bin/p", "work", 3),
+        ];
+        // The same module twice, with two frames.
+        let ended = [vec![0], vec![4, 0], vec![1], vec![2], vec![3], vec![]];
+        let mut stacks: Vec<Stack> = ended
+            .into_iter()
+            .map(|frames| Stack {
+                frames,
+                truncated: true,
+            })
+            .collect();
+        let ends = [End::Cut { is_marked: false }; 6];
+        let mut samples: Vec<Sample> = (0..6).map(|stack| sample(7, stack)).collect();
+        let processes = [Process::default()];
+        Roots::default().complete(&mut samples, &processes, &mut stacks, &ends, &mut frames);
+        let marks: Vec<u32> = samples
+            .iter()
+            .map(|sample| *stacks[sample.stack as usize].frames.last().unwrap())
+            .collect();
+        let modules: Vec<&str> = marks
+            .iter()
+            .map(|mark| {
+                let mark = &frames[*mark as usize];
+                assert_eq!(
+                    (mark.kind, mark.function.as_deref()),
+                    (FrameKind::Unknown, Some("[cut]"))
+                );
+                &*mark.module
+            })
+            .collect();
+        assert_eq!(modules, ["/lib/libz.so.1", "/lib/libz.so.1", "[jit]", "", "", ""]);
+        assert_eq!(marks[0], marks[1], "one frame for each module");
+        assert!(marks[0] != marks[2] && marks[3] == marks[5]);
     }
 
     #[test]

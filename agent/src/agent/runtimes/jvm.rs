@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library};
+use super::library::{KnownFile, KnownFiles, Library, Tables};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_jvm, so_runtime};
@@ -47,6 +47,9 @@ const SYMBOLS: [&str; 24] = [
 /// `SO_RUNTIME_JVM` of bpf/runtime_abi.h.
 const KIND: u32 = 1;
 
+/// Of a bytecode's offset in the detail of an interpreted frame.
+const BYTECODE_BITS: u32 = 16;
+
 pub(super) struct HotSpot;
 
 impl Language for HotSpot {
@@ -58,11 +61,21 @@ impl Language for HotSpot {
         true
     }
 
+    /// An interpreted method, whose address has no lowest bit. What is inlined is another one at each place.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::JvmInterpreted(method), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let frame = RuntimeWord::JvmInterpreted(method | 1);
+        Some(RuntimePlace::function(frame, detail >> BYTECODE_BITS))
+    }
+
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
         let module = table.modules(key).find(is_library)?;
         let file = known.entry(module.id);
-        let file = Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, &SYMBOLS))));
+        let file =
+            Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, SYMBOLS[0], &SYMBOLS, Tables::All))));
         Some((Library::of(key, module, table)?, file))
     }
 

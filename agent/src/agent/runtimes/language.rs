@@ -25,6 +25,12 @@ pub(super) trait Language: Sync {
         false
     }
 
+    /// What stands for the function of a place, wherever in it that is: it is known by a hash beside its address, so
+    /// that its name holds where the place itself can't be asked for any more. Never a place that a walk tells.
+    fn function_of(&self, _place: RuntimePlace) -> Option<RuntimePlace> {
+        None
+    }
+
     /// The file with the runtime, of those of a program. Files that were read are remembered in `known`.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)>;
 

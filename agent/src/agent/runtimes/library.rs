@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::elf::{Image, Segment, code_address, dynamic_symbols};
+use crate::elf::{Image, Segment, code_address, dynamic_symbols, static_symbols};
 use crate::frames::{ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::process::{CodeRange, Module, Table};
@@ -66,7 +66,7 @@ fn bias_of(segments: &[Segment], mapped: impl Iterator<Item = CodeRange>) -> Opt
 /// What a file says of a runtime in it, read once however many programs map it.
 #[derive(Debug, Default)]
 pub(super) struct KnownFile {
-    /// The file's own addresses of dynamic symbols.
+    /// The file's own addresses of symbols.
     symbols: Vec<(&'static str, u64)>,
     /// The functions, or parts of them, that addresses lie in.
     functions: Mutex<FastMap<u64, Option<Range<u64>>>>,
@@ -81,16 +81,26 @@ pub(super) struct KnownFile {
 /// Files that have a runtime in them, or may have had.
 pub(super) type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
 
+/// Which of a file's tables of symbols are looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tables {
+    /// What it exports. Of files that have hardly anything to do with the language.
+    Exported,
+    /// And where it does not export the runtime, the table of all symbols: a program may have the runtime in itself.
+    All,
+}
+
 /// The first of these files that has the symbol. Of each that was not met before, all of `symbols` are looked for.
 pub(super) fn having<'a>(
     symbol: &str,
     symbols: &[&'static str],
     modules: impl Iterator<Item = &'a Arc<Module>>,
+    tables: impl Fn(&Module) -> Tables,
     known: &mut KnownFiles,
 ) -> Option<(&'a Arc<Module>, Arc<KnownFile>)> {
     for module in modules {
         let file = known.entry(module.id);
-        let file = file.or_insert_with(|| Arc::new(KnownFile::read(module, symbols)));
+        let file = file.or_insert_with(|| Arc::new(KnownFile::read(module, symbol, symbols, tables(module))));
         if file.address_of(symbol, 0).is_some() {
             return Some((module, Arc::clone(file)));
         }
@@ -141,9 +151,21 @@ fn find_calls(module: &Module, function: u64) -> Vec<u64> {
 const MAX_LIMITS: usize = 1024;
 
 impl KnownFile {
-    pub(super) fn read(module: &Module, names: &[&'static str]) -> Self {
+    /// `runtime` is the one of the names that tells whether the runtime is there.
+    pub(super) fn read(module: &Module, runtime: &str, names: &[&'static str], tables: Tables) -> Self {
         let image = Image::open(|offset, into: &mut [u8]| module.read_at(offset, into));
-        let found = image.map_or_else(Vec::new, |image| dynamic_symbols(&image, names));
+        let found = image.map_or_else(Vec::new, |image| {
+            let exported = dynamic_symbols(&image, names);
+            let has_runtime = names
+                .iter()
+                .zip(&exported)
+                .any(|(name, found)| *name == runtime && found.is_some());
+            if has_runtime || tables == Tables::Exported {
+                return exported;
+            }
+            let all = static_symbols(&image, names);
+            exported.into_iter().zip(all).map(|(own, all)| own.or(all)).collect()
+        });
         let named = names.iter().zip(found);
         Self {
             symbols: named.filter_map(|(name, address)| Some((*name, address?))).collect(),

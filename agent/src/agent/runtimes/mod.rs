@@ -7,7 +7,9 @@
 //! What runs is asked while it lives, on the sampling thread's behalf but never on it: a process may answer late, or
 //! not at all. What was replaced meanwhile has no name, never another one's.
 
+mod asking;
 mod jvm;
+mod known_frames;
 mod language;
 mod library;
 mod php;
@@ -25,6 +27,8 @@ use crate::kernel::{RuntimeWord, so_runtime};
 use crate::process::Table;
 use crate::runtime::ProcessMemory;
 use crate::sys::guarded_for;
+use asking::{Asking, PutOff};
+use known_frames::KnownFrames;
 use language::{Language, Reader};
 use library::{KnownFile, KnownFiles};
 use place::Nameless;
@@ -45,10 +49,10 @@ fn language_of(frame: RuntimeWord) -> usize {
     }
 }
 
-/// Places that are remembered, in each of two generations.
-const MAX_PLACES: usize = 32_768;
-/// Places that are asked for in a second, of all programs: one takes some 50 µs.
-const MAX_ASKED_PER_SECOND: u32 = 4_000;
+/// Places without a name whose tries are counted.
+const MAX_NAMELESS: usize = 32_768;
+/// What is remembered of frames may take this part of the agent's memory.
+const NAMES_PART: u64 = 8;
 /// How often a place is asked for that has no name, and how long after the first time: what arrives at once was
 /// taken at once, and has no name for one reason. Each time it is so much longer.
 const MAX_TRIES: u8 = 16;
@@ -87,6 +91,10 @@ pub(super) struct RuntimeStats {
     pub(super) unreadable: u64,
     /// Frames that were not asked for, since too many were.
     pub(super) put_off: u64,
+    /// Frames that were not asked for, since their program had asked for so many that the rest is for others.
+    pub(super) put_off_own: u64,
+    /// Places whose frames went for want of memory.
+    pub(super) forgotten: u64,
     /// Programs whose runtime has a layout that is not known.
     pub(super) unknown: u64,
 }
@@ -111,8 +119,8 @@ struct Soon {
 enum Unnamed {
     /// Nobody can be asked.
     Never,
-    /// Too much was asked for.
-    PutOff,
+    /// Too much was asked for, or no answer came in time.
+    PutOff(PutOff),
     ForNow(Nameless),
 }
 
@@ -157,11 +165,8 @@ impl Program {
 pub(super) struct Runtimes {
     programs: BTreeMap<ProgramKey, Program>,
     files: [KnownFiles; COUNT],
-    young: FastMap<(ProgramKey, RuntimePlace), Frames>,
-    old: FastMap<(ProgramKey, RuntimePlace), Frames>,
-    /// Each distinct frame once, as long as a place has it.
-    interned: FastMap<Arc<Frame>, ()>,
-    asked_in_second: (u64, u32),
+    known: KnownFrames,
+    allowance: Asking,
     /// How often places were asked for that had no name.
     tries: FastMap<(ProgramKey, RuntimePlace), Tries>,
     soon: Vec<Soon>,
@@ -171,8 +176,24 @@ pub(super) struct Runtimes {
 }
 
 impl Runtimes {
+    /// Of an agent that may take so much memory.
+    pub(super) fn within(memory_limit_bytes: u64) -> Self {
+        Self {
+            known: KnownFrames::within(memory_limit_bytes / NAMES_PART),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn stats(&self) -> RuntimeStats {
-        self.stats
+        RuntimeStats {
+            forgotten: self.known.forgotten(),
+            ..self.stats
+        }
+    }
+
+    /// Forgets the frames of places that nobody asked for since the last call, where memory is short.
+    pub(super) fn age(&mut self) {
+        self.known.age();
     }
 
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
@@ -263,13 +284,15 @@ impl Runtimes {
         let due: Vec<Soon> = self.soon.extract_if(.., |soon| soon.at_ns <= now_ns).collect();
         for soon in due {
             let Soon { key, place, .. } = soon;
-            let is_known = self.recall(key, place).is_some() || self.remembers(key, place);
-            if is_known
-                || !matches!(
-                    self.ask(key, place, table.proc_id(key), now_ns),
-                    Err(Unnamed::ForNow(Nameless::Replaced) | Unnamed::PutOff)
-                )
-            {
+            let is_known = self.known.recall((key, place)).is_some() || self.remembers(key, place);
+            if is_known {
+                continue;
+            }
+            let Err(unnamed) = self.ask(key, place, table.proc_id(key), now_ns) else {
+                continue;
+            };
+            self.count(&unnamed);
+            if !matches!(unnamed, Unnamed::ForNow(Nameless::Replaced) | Unnamed::PutOff(_)) {
                 continue;
             }
             let tries = soon.tries + 1;
@@ -323,7 +346,7 @@ impl Runtimes {
     /// The frames of a place, leaf first: of compiled code also the functions that were inlined there. `tgid` is the
     /// program's process in /proc while it runs.
     pub(super) fn frames(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Known {
-        if let Some(frames) = self.recall(key, place) {
+        if let Some(frames) = self.known.recall((key, place)) {
             return known(frames);
         }
         if self
@@ -334,47 +357,69 @@ impl Runtimes {
         {
             return self.nameless(place, false);
         }
-        match self.ask(key, place, tgid, now_ns) {
-            Ok(frames) => known(frames),
-            Err(Unnamed::Never) => self.nameless(place, true),
-            Err(Unnamed::PutOff) => self.nameless(place, false),
-            Err(Unnamed::ForNow(nameless)) => self.nameless_for_now(key, place, nameless, now_ns),
+        let unnamed = match self.ask(key, place, tgid, now_ns) {
+            Ok(frames) => return known(frames),
+            Err(unnamed) => unnamed,
+        };
+        let function = LANGUAGES[language_of(place.frame)].function_of(place);
+        if let Some(frames) = function.and_then(|function| self.known.recall((key, function))) {
+            // Its line is not known; where too much was asked for, it is another time.
+            return Known {
+                is_final: !matches!(unnamed, Unnamed::PutOff(_)),
+                ..known(frames)
+            };
+        }
+        self.count(&unnamed);
+        match unnamed {
+            Unnamed::Never => self.nameless(place, true),
+            Unnamed::PutOff(_) => self.nameless(place, false),
+            Unnamed::ForNow(nameless) => self.nameless_for_now(key, place, nameless, now_ns),
         }
     }
 
     /// Asks for a place's frames, and remembers them.
     fn ask(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Result<Frames, Unnamed> {
-        let Some(asked) = self.asking(key, place, tgid) else {
-            self.stats.unreadable += 1;
-            return Err(Unnamed::Never);
-        };
-        let second = now_ns / 1_000_000_000;
-        if self.asked_in_second.0 != second {
-            self.asked_in_second = (second, 0);
-        }
-        if self.asked_in_second.1 >= MAX_ASKED_PER_SECOND {
-            self.stats.put_off += 1;
-            return Err(Unnamed::PutOff);
-        }
-        self.asked_in_second.1 += 1;
-        match guarded_for(asked.0, asked.1) {
+        let asked = self.asking(key, place, tgid).ok_or(Unnamed::Never)?;
+        self.allowance.admit(key, now_ns).map_err(Unnamed::PutOff)?;
+        let (named, reads) = guarded_for(asked.0, asked.1).unzip();
+        self.allowance.took(key, reads.unwrap_or(0));
+        match named {
             Some(Ok(named)) => {
-                let frames: Frames = named.into_iter().map(|frame| self.intern(frame)).collect();
-                self.remember(key, place, Arc::clone(&frames));
+                let frames: Frames = named.into_iter().map(|frame| self.known.intern(frame)).collect();
+                self.known.remember((key, place), Arc::clone(&frames));
+                self.remember_function(key, place, &frames);
                 Ok(frames)
             }
-            Some(Err(nameless)) => {
-                match nameless {
-                    Nameless::Replaced => self.stats.replaced += 1,
-                    Nameless::Unreadable => self.stats.unreadable += 1,
-                }
-                Err(Unnamed::ForNow(nameless))
-            }
-            None => {
-                self.stats.put_off += 1;
-                Err(Unnamed::PutOff)
-            }
+            Some(Err(nameless)) => Err(Unnamed::ForNow(nameless)),
+            None => Err(Unnamed::PutOff(PutOff::All)),
         }
+    }
+
+    /// Remembers a place's frames for other places of the same function, without their lines.
+    fn remember_function(&mut self, key: ProgramKey, place: RuntimePlace, frames: &Frames) {
+        let Some(function) = LANGUAGES[language_of(place.frame)].function_of(place) else {
+            return;
+        };
+        if self.known.recall((key, function)).is_none() {
+            let without_line = frames.iter().map(|frame| Frame {
+                line: 0,
+                ..(**frame).clone()
+            });
+            let frames: Frames = without_line.map(|frame| self.known.intern(frame)).collect();
+            self.known.remember((key, function), frames);
+        }
+    }
+
+    /// Counts why a place has no name.
+    fn count(&mut self, unnamed: &Unnamed) {
+        let stats = &mut self.stats;
+        let count = match unnamed {
+            Unnamed::ForNow(Nameless::Replaced) => &mut stats.replaced,
+            Unnamed::ForNow(Nameless::Unreadable) | Unnamed::Never => &mut stats.unreadable,
+            Unnamed::PutOff(PutOff::All) => &mut stats.put_off,
+            Unnamed::PutOff(PutOff::Own) => &mut stats.put_off_own,
+        };
+        *count += 1;
     }
 
     fn remembers(&self, key: ProgramKey, place: RuntimePlace) -> bool {
@@ -394,7 +439,10 @@ impl Runtimes {
         let reader = Arc::clone(reader);
         Some((
             tgid,
-            Box::new(move || reader.named(&ProcessMemory::for_a_frame(tgid), place)),
+            Box::new(move || {
+                let memory = ProcessMemory::for_a_frame(tgid);
+                (reader.named(&memory, place), memory.reads())
+            }),
         ))
     }
 
@@ -403,7 +451,7 @@ impl Runtimes {
         if !LANGUAGES[language_of(place.frame)].comes_back() {
             return self.nameless(place, true);
         }
-        if self.tries.len() >= MAX_PLACES {
+        if self.tries.len() >= MAX_NAMELESS {
             self.tries.clear();
         }
         let tries = self.tries.entry((key, place)).or_default();
@@ -424,7 +472,7 @@ impl Runtimes {
 
     fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> Known {
         let language = LANGUAGES[language_of(place.frame)];
-        let frame = self.intern(Frame {
+        let frame = self.known.intern(Frame {
             kind: FrameKind::Interpreted(language.name()),
             ..Frame::unknown()
         });
@@ -433,36 +481,10 @@ impl Runtimes {
             ..known(Arc::from([frame]))
         }
     }
-
-    fn recall(&mut self, key: ProgramKey, place: RuntimePlace) -> Option<Frames> {
-        if let Some(frames) = self.young.get(&(key, place)) {
-            return Some(Arc::clone(frames));
-        }
-        let frames = self.old.remove(&(key, place))?;
-        self.remember(key, place, Arc::clone(&frames));
-        Some(frames)
-    }
-
-    fn remember(&mut self, key: ProgramKey, place: RuntimePlace, frames: Frames) {
-        if self.young.len() >= MAX_PLACES {
-            self.old = std::mem::take(&mut self.young);
-            self.interned.retain(|frame, ()| Arc::strong_count(frame) > 1);
-        }
-        self.young.insert((key, place), frames);
-    }
-
-    fn intern(&mut self, frame: Frame) -> Arc<Frame> {
-        if let Some((known, ())) = self.interned.get_key_value(&frame) {
-            return Arc::clone(known);
-        }
-        let frame = Arc::new(frame);
-        self.interned.insert(Arc::clone(&frame), ());
-        frame
-    }
 }
 
-/// What is asked of a process, on another thread.
-type Asked = Box<dyn FnOnce() -> Result<Vec<Frame>, Nameless> + Send>;
+/// What is asked of a process, on another thread: its answer, and the reads that it took.
+type Asked = Box<dyn FnOnce() -> (Result<Vec<Frame>, Nameless>, u32) + Send>;
 
 /// Counts a reason, without what is of one process alone.
 fn count_reason(counts: &mut BTreeMap<Box<str>, u64>, reason: &str) {
@@ -498,6 +520,42 @@ fn known(frames: Frames) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program that has ended can't be asked for what it ran last.
+    #[test]
+    fn another_place_of_a_known_function_has_its_name_after_the_program_s_end() {
+        let key = ProgramKey {
+            tgid: 7,
+            start_ticks: 1,
+            exec_id: 0,
+        };
+        let place = |instruction: u64, hash: u64| RuntimePlace {
+            frame: RuntimeWord::Python(0x7f00_0000_1000),
+            detail: Some(instruction | hash << 20),
+            innermost: false,
+        };
+        let mut runtimes = Runtimes::default();
+        let frame = runtimes.known.intern(Frame {
+            kind: FrameKind::Interpreted("cpython"),
+            function: Some("queue.Queue.get".into()),
+            line: 12,
+            ..Frame::unknown()
+        });
+        let frames = Frames::from([frame]);
+        runtimes.known.remember((key, place(3, 77)), Arc::clone(&frames));
+        runtimes.remember_function(key, place(3, 77), &frames);
+        let mut told = |place| {
+            let known = runtimes.frames(key, place, None, 1);
+            assert!(known.is_final);
+            let frame = &known.frames[0];
+            (frame.function.as_deref().map(str::to_owned), frame.line)
+        };
+        let name = || Some("queue.Queue.get".to_owned());
+        assert_eq!(told(place(3, 77)), (name(), 12));
+        assert_eq!(told(place(9, 77)), (name(), 0), "its line is not known");
+        assert_eq!(told(place(9, 78)), (None, 0), "another function where it lay");
+        assert_eq!(runtimes.stats().unreadable, 1);
+    }
 
     #[test]
     fn reasons_are_few_and_of_no_single_process() {

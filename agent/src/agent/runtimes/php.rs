@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, having};
+use super::library::{KnownFile, KnownFiles, Library, Tables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_php, so_runtime};
@@ -21,6 +21,9 @@ const EXTENSION: &str = "opcache.so";
 
 /// `SO_RUNTIME_PHP` of bpf/runtime_abi.h.
 const KIND: u32 = 16;
+
+/// Of an instruction's number in the detail of a frame.
+const INSTRUCTION_BITS: u32 = 20;
 
 pub(super) struct Zend;
 
@@ -39,6 +42,15 @@ impl Language for Zend {
         true
     }
 
+    /// A function, whose address has no lowest bit; whether the program began with it is a part of its name.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::Php(function), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let frame = RuntimeWord::Php(function | 1);
+        Some(RuntimePlace::function(frame, detail >> INSTRUCTION_BITS))
+    }
+
     /// php, php-fpm, libphp of a web server, and where OPcache is mapped, the program.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_extended = table.modules(key).any(|module| Library::base_name(module) == EXTENSION);
@@ -47,7 +59,7 @@ impl Language for Zend {
             module.is_open() && (name.contains("php") || is_extended && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(LOOP, &SYMBOLS, modules, known)?;
+        let (module, file) = having(LOOP, &SYMBOLS, modules, |_| Tables::All, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 

@@ -1,15 +1,15 @@
 //! CPython: which programs have it, what the kernel side is told of it, names of its frames.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, TryLockError};
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, having};
+use super::library::{KnownFile, KnownFiles, Library, Tables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::cpython::{FrameForm, Layout, NotReady, Python, SYMBOLS, Walked};
+use crate::runtime::cpython::{FrameForm, Layout, Modules, NotReady, Python, SYMBOLS, Walked};
 
 /// `profile.frame.type` of OTLP.
 const LANGUAGE: &str = "cpython";
@@ -36,6 +36,15 @@ impl Language for CPython {
         false
     }
 
+    /// A code object, whose address has no lowest bit.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::Python(code), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let frame = RuntimeWord::Python(code | 1);
+        Some(RuntimePlace::function(frame, detail >> INSTRUCTION_BITS))
+    }
+
     /// libpython, python itself, and where its extensions are mapped, the program.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_extended = table
@@ -48,7 +57,7 @@ impl Language for CPython {
                 && (name.contains("python") || is_extended && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(RUNTIME, &SYMBOLS, modules, known)?;
+        let (module, file) = having(RUNTIME, &SYMBOLS, modules, |_| Tables::All, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 
@@ -65,20 +74,30 @@ impl Language for CPython {
             };
             let python = python.map_err(|error| error.to_string())?;
             file.set_checked();
-            Ok(Arc::new(python))
+            Ok(Arc::new(Program {
+                python,
+                modules: Mutex::default(),
+            }))
         })
     }
 }
 
-impl Reader for Python {
+/// The interpreters of one program.
+#[derive(Debug)]
+struct Program {
+    python: Python,
+    modules: Mutex<Modules>,
+}
+
+impl Reader for Program {
     fn describe(&self, to: &mut so_runtime) {
         to.kinds |= KIND;
-        to.cpython = described(&self.walked());
+        to.cpython = described(&self.python.walked());
     }
 
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
         match (place.frame, place.detail) {
-            (RuntimeWord::Python(code), Some(detail)) => named(self, memory, code, detail),
+            (RuntimeWord::Python(code), Some(detail)) => self.frame(memory, code, detail),
             _ => Err(Nameless::Unreadable),
         }
     }
@@ -122,17 +141,36 @@ fn described(walked: &Walked) -> so_cpython {
     }
 }
 
-/// The frame of a code object: its file is its module.
-fn named(python: &Python, memory: &ProcessMemory, code: u64, detail: u64) -> Result<Vec<Frame>, Nameless> {
-    let instruction = (detail & ((1 << INSTRUCTION_BITS) - 1)) as u32;
-    let frame = python.frame(memory, code, instruction, detail >> INSTRUCTION_BITS)?;
-    let file: Arc<str> = frame.file.into();
-    Ok(vec![Frame {
-        kind: FrameKind::Interpreted(LANGUAGE),
-        module: Arc::clone(&file),
-        function: Some(frame.function.into()),
-        file: Some(file),
-        line: frame.line,
-        ..Frame::unknown()
-    }])
+impl Program {
+    /// The frame of a code object. Its file stands where others have a library's; its module begins its name.
+    fn frame(&self, memory: &ProcessMemory, code: u64, detail: u64) -> Result<Vec<Frame>, Nameless> {
+        let instruction = (detail & ((1 << INSTRUCTION_BITS) - 1)) as u32;
+        let frame = self
+            .python
+            .frame(memory, code, instruction, detail >> INSTRUCTION_BITS)?;
+        let function = match self.module(memory, &frame.file) {
+            Some(module) => format!("{module}.{}", frame.function),
+            None => frame.function,
+        };
+        let file: Arc<str> = frame.file.into();
+        Ok(vec![Frame {
+            kind: FrameKind::Interpreted(LANGUAGE),
+            module: Arc::clone(&file),
+            function: Some(function.into()),
+            file: Some(file),
+            line: frame.line,
+            ..Frame::unknown()
+        }])
+    }
+
+    /// The module of a file's functions. Where a thread was left behind that asks for one, nobody waits for it.
+    fn module(&self, memory: &ProcessMemory, file: &str) -> Option<String> {
+        let mut modules = match self.modules.try_lock() {
+            Ok(modules) => modules,
+            Err(TryLockError::Poisoned(modules)) => modules.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        memory.allow_a_table();
+        self.python.module(memory, &mut modules, file)
+    }
 }

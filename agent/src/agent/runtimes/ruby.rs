@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, having};
+use super::library::{KnownFile, KnownFiles, Library, Tables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_ruby, so_runtime};
@@ -22,6 +22,9 @@ const IN_C: &str = "<cfunc>";
 /// `SO_RUNTIME_RUBY` of bpf/runtime_abi.h.
 const KIND: u32 = 8;
 
+/// Of the sequence of instructions in the word of a frame.
+const SEQUENCE_BITS: u32 = 44;
+
 pub(super) struct CRuby;
 
 impl Language for CRuby {
@@ -34,6 +37,16 @@ impl Language for CRuby {
         false
     }
 
+    /// A sequence of instructions, of which the word has no highest bit. Methods in C have no places.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::Ruby(value), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let sequence = value & ((1 << SEQUENCE_BITS) - 1);
+        let frame = RuntimeWord::Ruby(sequence | 1 << 63);
+        (sequence != 0).then(|| RuntimePlace::function(frame, detail))
+    }
+
     /// libruby, ruby itself, and where its extensions are mapped, the program.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let is_extended = table.modules(key).any(|module| module.path.contains(EXTENSION));
@@ -43,7 +56,7 @@ impl Language for CRuby {
                 && (name.starts_with("libruby") || name.starts_with("ruby") || is_extended && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(RUNTIME, &SYMBOLS, modules, known)?;
+        let (module, file) = having(RUNTIME, &SYMBOLS, modules, |_| Tables::All, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, having};
+use super::library::{KnownFile, KnownFiles, Library, Tables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_runtime, so_v8};
@@ -23,6 +23,10 @@ const MIN_PROGRAM_BYTES: u64 = 1 << 25;
 /// `SO_RUNTIME_V8` of bpf/runtime_abi.h.
 const KIND: u32 = 4;
 
+/// Of the place in the word of a frame, and where in it stands what the place is: 0 where it is interpreted.
+const PLACE_BITS: u32 = 47;
+const KIND_SHIFT: u32 = 57;
+
 pub(super) struct Engine;
 
 impl Language for Engine {
@@ -34,6 +38,16 @@ impl Language for Engine {
         true
     }
 
+    /// An interpreted function, by the hash in its word. What is inlined is another one at each place.
+    fn function_of(&self, place: RuntimePlace) -> Option<RuntimePlace> {
+        let (RuntimeWord::V8(value), Some(detail)) = (place.frame, place.detail) else {
+            return None;
+        };
+        let is_interpreted = value >> KIND_SHIFT == 0;
+        let frame = RuntimeWord::V8(value >> PLACE_BITS | 1 << 63);
+        is_interpreted.then(|| RuntimePlace::function(frame, detail))
+    }
+
     /// node, libnode, and programs that have it in themselves.
     fn find(&self, key: ProgramKey, table: &Table, known: &mut KnownFiles) -> Option<(Library, Arc<KnownFile>)> {
         let may_have = |module: &&Arc<Module>| {
@@ -43,7 +57,14 @@ impl Language for Engine {
                     || module.bytes >= MIN_PROGRAM_BYTES && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(ENGINE, &SYMBOLS, modules, known)?;
+        let tables = |module: &Module| {
+            if Library::base_name(module).contains("node") {
+                Tables::All
+            } else {
+                Tables::Exported
+            }
+        };
+        let (module, file) = having(ENGINE, &SYMBOLS, modules, tables, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 

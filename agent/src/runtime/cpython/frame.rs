@@ -16,8 +16,8 @@ const NO_INSTRUCTION: u32 = 0xf_ffff;
 pub struct PythonFrame {
     /// With its classes and outer functions since 3.11: `Queue.get`, `outer.<locals>.<lambda>`; its own name before.
     pub function: String,
-    /// As the code was compiled with it, mostly a whole path: `/usr/lib/python3.11/queue.py`, or `<frozen os>`. It also
-    /// stands for the module, whose name is not known.
+    /// As the code was compiled with it, mostly a whole path: `/usr/lib/python3.11/queue.py`, or `<frozen os>`. By it
+    /// the module is found: [`Python::module`].
     pub file: String,
     /// 1-based; 0 where the instruction has none.
     pub line: u32,

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::lines::line;
 use super::made::{LOOP, Made, RUNTIME, VERSIONS, function};
 use super::offsets::{LineForm, TABLE_BYTES, by_table};
-use super::{Layout, MAX_NAME_BYTES, Python, PythonFrame, Unreadable};
+use super::{Layout, MAX_NAME_BYTES, Modules, Python, PythonFrame, Unreadable};
 use crate::runtime::reading::Counted;
 
 /// Reads of a layout, and of checks of what is there: eight times 64 threads, with frames each.
@@ -13,6 +13,8 @@ const MAX_LAYOUT_READS: usize = 64;
 const MAX_CHECK_READS: usize = 8 * 64 * 40;
 /// Reads of a frame's names.
 const MAX_READS: usize = 16;
+/// Reads of a module's name: eight tables of 4,096 modules, with a file and some keys each.
+const MAX_MODULE_READS: usize = 8 * 4096 * 40;
 
 /// Line tables, behind one byte for the form and two for the instruction.
 pub(crate) fn lines(bytes: &[u8]) {
@@ -81,12 +83,26 @@ pub(crate) fn memory(bytes: &[u8]) {
             check(frame);
             assert!(counted.reads.replace(0) < MAX_READS);
         }
+        let mut modules = Modules::default();
+        for file in ["/usr/lib/queue.py", "/usr/lib/other.py"] {
+            let module = python.module(&counted, &mut modules, file);
+            assert!(module.is_none_or(|module| !module.is_empty() && module.len() <= MAX_NAME_BYTES));
+            assert!(counted.reads.replace(0) < MAX_MODULE_READS);
+        }
     }
 }
 
 fn sample(minor: u8) -> &'static (Made, u64) {
     static SAMPLES: OnceLock<[(Made, u64); VERSIONS.len()]> = OnceLock::new();
-    let samples = SAMPLES.get_or_init(|| VERSIONS.map(Made::sample));
+    let samples = SAMPLES.get_or_init(|| {
+        VERSIONS.map(|minor| {
+            let (mut made, code) = Made::sample(minor);
+            let modules = [("queue", "/usr/lib/queue.py"), ("__main__", "/srv/main.py")];
+            let modules = modules.map(|(name, file)| made.module(name, Some(file)));
+            made.modules(&modules);
+            (made, code)
+        })
+    });
     &samples[usize::from(minor.saturating_sub(VERSIONS[0])) % VERSIONS.len()]
 }
 

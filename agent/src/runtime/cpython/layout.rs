@@ -9,12 +9,13 @@ use super::{ReadMemory, Unreadable, field, pointer, read};
 
 /// The symbols that are asked for. Executables and libraries with the interpreter export all that their version has
 /// but the last, which a table of all symbols may have.
-pub const SYMBOLS: [&str; 10] = [
+pub const SYMBOLS: [&str; 11] = [
     "_PyRuntime",
     "Py_Version",
     "PyCode_Type",
     "PyUnicode_Type",
     "PyBytes_Type",
+    "PyDict_Type",
     "_PyEval_EvalFrameDefault",
     // Each came with a version: 3.10, 3.9, 3.8. `Py_Version` came with 3.11.
     "PyModule_AddObjectRef",
@@ -92,6 +93,8 @@ pub struct Layout {
     pub code_type: u64,
     pub(super) text_type: u64,
     pub(super) bytes_type: u64,
+    /// That of dictionaries, without which no module has a name.
+    pub(super) dict_type: Option<u64>,
     /// Where the interpreter's loop begins, and where its part for what is rare does.
     pub(super) loops: [Option<u64>; 2],
     pub(super) offsets: Offsets,
@@ -108,12 +111,13 @@ impl Layout {
         ];
         let (version, hex_version) = version(memory, symbol)?;
         let offsets = offsets(memory, runtime, version, hex_version)?;
-        let layout = Self {
+        let mut layout = Self {
             version,
             runtime,
             code_type: address("PyCode_Type")?,
             text_type: address("PyUnicode_Type")?,
             bytes_type: address("PyBytes_Type")?,
+            dict_type: symbol("PyDict_Type"),
             loops,
             offsets,
         };
@@ -121,6 +125,10 @@ impl Layout {
         layout.check_type(memory, layout.code_type, b"code\0", "PyCode_Type")?;
         layout.check_type(memory, layout.text_type, b"str\0", "PyUnicode_Type")?;
         layout.check_type(memory, layout.bytes_type, b"bytes\0", "PyBytes_Type")?;
+        layout.dict_type = layout.dict_type.filter(|address| {
+            let checked = layout.check_type(memory, *address, b"dict\0", "PyDict_Type");
+            checked.is_ok()
+        });
         Ok(layout)
     }
 

@@ -16,13 +16,14 @@ pub(super) const INTERPRETER: u64 = BASE + 0x2000;
 pub(super) const THREADS: [u64; 2] = [BASE + 0x5000, BASE + 0x5800];
 pub(super) const LOOP: Range<u64> = BASE + 0x6000..BASE + 0x7000;
 pub(super) const RARE: Range<u64> = BASE + 0x7000..BASE + 0x7400;
-/// Types of types, code, text, bytes and of nothing else.
-pub(super) const TYPES: [u64; 5] = [
+/// Types of types, code, text, bytes, of nothing else, and of dictionaries.
+pub(super) const TYPES: [u64; 6] = [
     BASE + 0x8000,
     BASE + 0x8200,
     BASE + 0x8400,
     BASE + 0x8600,
     BASE + 0x8800,
+    BASE + 0x8a00,
 ];
 /// What is not placed elsewhere lies here, one thing behind the other.
 const FREE: u64 = BASE + 0x9000;
@@ -305,12 +306,13 @@ impl Made {
     /// An interpreter whose two threads run nothing.
     pub(super) fn new(minor: u8) -> Self {
         let memory = Memory::new(vec![0; IMAGE_BYTES]);
-        let [_, code, text, bytes, _] = TYPES;
+        let [_, code, text, bytes, _, dict] = TYPES;
         let mut symbols = HashMap::from([
             ("_PyRuntime", RUNTIME),
             ("PyCode_Type", code),
             ("PyUnicode_Type", text),
             ("PyBytes_Type", bytes),
+            ("PyDict_Type", dict),
             ("_PyEval_EvalFrameDefault", LOOP.start),
         ]);
         let since = [
@@ -348,7 +350,7 @@ impl Made {
             }
             made.memory.put(BASE + 8, &(*version as u32).to_le_bytes());
         }
-        for (address, name) in TYPES.into_iter().zip(["type", "code", "str", "bytes", "int"]) {
+        for (address, name) in TYPES.into_iter().zip(["type", "code", "str", "bytes", "int", "dict"]) {
             let at = made.take(8);
             made.memory.put(at, name.as_bytes());
             made.memory.word(address + u64::from(TYPE), TYPES[0]);
@@ -448,6 +450,51 @@ impl Made {
             .word(object + u64::from(TEXT_LENGTH), text.chars().count() as u64);
         self.memory.word(object + u64::from(TEXT_STATE), state);
         object
+    }
+
+    /// A dictionary whose keys are text.
+    fn dict(&mut self, pairs: &[(&str, u64)]) -> u64 {
+        const HEAD_BYTES: u64 = 32;
+        const INDEX_BYTES: u64 = 8;
+        let count = pairs.len() as u64;
+        let (object, keys) = (self.take(48), self.take(HEAD_BYTES + INDEX_BYTES + 16 * count));
+        self.memory.word(object + u64::from(TYPE), TYPES[5]);
+        self.memory.word(object + 16, count);
+        self.memory.word(object + 32, keys);
+        // Size and bytes of its index by their logarithms, and that all keys are text.
+        self.memory.put(keys + 8, &[3, 3, 1]);
+        self.memory.word(keys + 24, count);
+        for ((key, value), number) in pairs.iter().zip(0..) {
+            let key = self.text(key, Kind::Compact);
+            let entry = keys + HEAD_BYTES + INDEX_BYTES + 16 * number;
+            self.memory.word(entry, key);
+            self.memory.word(entry + 8, *value);
+        }
+        object
+    }
+
+    /// A module with a name and perhaps a file.
+    pub(super) fn module(&mut self, name: &str, file: Option<&str>) -> u64 {
+        let mut pairs = vec![("__name__", self.text(name, Kind::Compact)), ("__doc__", 0)];
+        pairs.extend(file.map(|file| ("__file__", self.text(file, Kind::Compact))));
+        let (dict, object) = (self.dict(&pairs), self.take(48));
+        self.memory.word(object + u64::from(TYPE), TYPES[4]);
+        self.memory.word(object + 16, dict);
+        object
+    }
+
+    /// The interpreter's modules from now on are `sys` and these.
+    pub(super) fn modules(&mut self, modules: &[u64]) {
+        let sys = self.module("sys", None);
+        let others = modules.iter().map(|module| ("other", *module));
+        let pairs: Vec<(&str, u64)> = [("sys", sys)].into_iter().chain(others).collect();
+        let dict = self.dict(&pairs);
+        let offset = match (self.offsets.form, self.offsets.modules) {
+            (_, Some(offset)) => u64::from(offset),
+            (FrameForm::Entries, None) => 888,
+            (_, None) => 944,
+        };
+        self.memory.word(INTERPRETER + offset, dict);
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> u64 {

@@ -2,9 +2,9 @@
 //!
 //! In: the process' memory, the addresses of symbols of the executable or of libpython, and what the walk saw of a
 //! frame (a code object, an offset in its bytecodes, a hash). Out: where a walker finds what it needs, and functions,
-//! files and lines. Since 3.13 the interpreter says itself where its fields are; before, that goes by the version, and
-//! is checked against what is there. Never: a write, a stop of the process, or trust in what it says. It runs on
-//! meanwhile.
+//! modules, files and lines. Since 3.13 the interpreter says itself where its fields are; before, that goes by the
+//! version, and is checked against what is there. Never: a write, a stop of the process, or trust in what it says. It
+//! runs on meanwhile.
 
 mod frame;
 #[cfg(any(test, fuzzing))]
@@ -13,6 +13,7 @@ mod layout;
 mod lines;
 #[cfg(any(test, fuzzing))]
 mod made;
+mod modules;
 mod offsets;
 mod running;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod text;
 
 pub use frame::PythonFrame;
 pub use layout::{Layout, LayoutError, SYMBOLS, Version};
+pub use modules::Modules;
 pub use offsets::FrameForm;
 pub use running::{NotReady, Python, Walked};
 

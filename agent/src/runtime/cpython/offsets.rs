@@ -37,6 +37,8 @@ pub(super) struct Offsets {
     /// The thread that ran last: in the runtime until 3.11, then in the interpreter. Only a guess.
     pub(super) last_thread: u32,
     pub(super) is_last_in_runtime: bool,
+    /// The table of modules of an interpreter, where its own table says that.
+    pub(super) modules: Option<u32>,
     /// `PyThreadState`.
     pub(super) thread_next: u16,
     pub(super) thread_interpreter: u16,
@@ -94,6 +96,7 @@ impl Offsets {
         threads_head: 8,
         last_thread: 1368,
         is_last_in_runtime: true,
+        modules: None,
         thread_next: 8,
         thread_interpreter: 16,
         thread_id: 176,
@@ -205,6 +208,7 @@ struct Groups {
     bytes: u16,
     text: u16,
     /// In the interpreter's group.
+    modules: u16,
     last_thread: u16,
     /// In the thread's.
     thread_id: u16,
@@ -220,6 +224,7 @@ const GROUPS_3_13: Groups = Groups {
     object: 44,
     bytes: 64,
     text: 67,
+    modules: 5,
     last_thread: 12,
     thread_id: 5,
 };
@@ -231,6 +236,7 @@ const GROUPS_3_14: Groups = Groups {
     object: 50,
     bytes: 74,
     text: 77,
+    modules: 6,
     last_thread: 13,
     thread_id: 5,
 };
@@ -242,6 +248,7 @@ const GROUPS_3_15: Groups = Groups {
     object: 58,
     bytes: 86,
     text: 89,
+    modules: 6,
     last_thread: 13,
     thread_id: 8,
 };
@@ -311,6 +318,7 @@ impl Words<'_> {
             threads_head: self.wide(interpreter, 3, "an interpreter's layout")?,
             last_thread: self.wide(interpreter, groups.last_thread, "an interpreter's layout")?,
             is_last_in_runtime: false,
+            modules: Some(self.wide(interpreter, groups.modules, "an interpreter's layout")?),
             thread_next: self.near(thread, 2, "a thread's layout")?,
             thread_interpreter: self.near(thread, 3, "a thread's layout")?,
             thread_frame: self.near(thread, 4, "a thread's layout")?,

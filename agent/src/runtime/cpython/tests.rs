@@ -371,3 +371,107 @@ fn the_loop_s_rare_part_is_where_it_jumps_to() {
     made.symbols.insert("_PyEval_EvalFrameDefault.cold", RARE.start);
     assert_eq!(parts(&made), [LOOP, RARE]);
 }
+
+#[test]
+fn a_function_s_module_is_the_one_of_its_file() {
+    for minor in VERSIONS {
+        let (mut made, _) = Made::sample(minor);
+        let main = made.module("__main__", None);
+        let queue = made.module("queue", Some("/usr/lib/queue.py"));
+        // A file under two names, one module that is known by two keys, and what is no module.
+        let again = ["shop", "__shop__"].map(|name| made.module(name, Some("/srv/shop.py")));
+        let other = made.text("no module", Kind::Compact);
+        made.modules(&[main, 0, queue, queue, again[0], again[1], other]);
+        let python = made.python().unwrap();
+        let mut known = Modules::default();
+        let mut module = |made: &Made, file: &str| python.module(&made.memory, &mut known, file);
+        if minor < 11 {
+            assert_eq!(module(&made, "/usr/lib/queue.py"), None, "code does not know its class");
+            continue;
+        }
+        assert_eq!(module(&made, "/usr/lib/queue.py").as_deref(), Some("queue"), "{minor}");
+        let frozen = module(&made, "<frozen importlib._bootstrap>");
+        assert_eq!(frozen.as_deref(), Some("importlib._bootstrap"));
+        for file in ["/srv/shop.py", "/srv/main.py", "<string>", "<frozen >", "", "no module"] {
+            assert_eq!(module(&made, file), None, "{minor} {file}");
+        }
+        // A script that is imported as well.
+        let twice = made.module("queue_2", Some("/usr/lib/queue.py"));
+        made.modules(&[queue, twice]);
+        assert_eq!(module(&made, "/usr/lib/queue.py"), None, "{minor}");
+        // The main module gets its file once it has a name; another one comes, and one goes.
+        let main = made.module("__main__", Some("/srv/main.py"));
+        let jobs = made.module("app.jobs", Some("/srv/app/jobs.py"));
+        made.modules(&[main, queue, jobs]);
+        assert_eq!(module(&made, "/srv/main.py").as_deref(), Some("__main__"), "{minor}");
+        assert_eq!(module(&made, "/srv/app/jobs.py").as_deref(), Some("app.jobs"));
+        let last = made.module("pods", Some("/srv/pods.py"));
+        let (dict, gone) = (word(&made.memory, last + 16).unwrap(), jobs);
+        made.memory.word(gone + 16, dict);
+        assert_eq!(module(&made, "/srv/app/jobs.py"), None, "another one lies there");
+        assert_eq!(module(&made, "/srv/pods.py").as_deref(), Some("pods"));
+    }
+}
+
+/// The main module is there before it has its file, and its table stays the same.
+#[test]
+fn the_main_module_gets_its_file_late() {
+    for minor in 11..=15 {
+        let (mut made, _) = Made::sample(minor);
+        let main = made.module("__main__", None);
+        made.modules(&[main]);
+        let python = made.python().unwrap();
+        let mut known = Modules::default();
+        assert_eq!(python.module(&made.memory, &mut known, "/srv/main.py"), None);
+        let whole = made.module("__main__", Some("/srv/main.py"));
+        let dict = word(&made.memory, whole + 16).unwrap();
+        made.memory.word(main + 16, dict);
+        let module = python.module(&made.memory, &mut known, "/srv/main.py");
+        assert_eq!(module.as_deref(), Some("__main__"), "{minor}");
+    }
+}
+
+#[test]
+fn modules_of_all_interpreters_are_looked_at() {
+    let (mut made, _) = Made::sample(13);
+    let [first, second] = [0, 0].map(|_| made.module("queue", Some("/usr/lib/queue.py")));
+    let only = made.module("sub", Some("/srv/sub.py"));
+    made.modules(&[second, only]);
+    // The other one, of the same layout, has its table.
+    let (offset, other) = (u64::from(made.offsets.modules.unwrap()), made.take(8192));
+    let table = word(&made.memory, INTERPRETER + offset).unwrap();
+    made.memory.word(other + offset, table);
+    made.memory
+        .word(INTERPRETER + u64::from(made.offsets.interpreter_next), other);
+    made.modules(&[first]);
+    let python = made.python().unwrap();
+    let mut known = Modules::default();
+    let mut module = |file: &str| python.module(&made.memory, &mut known, file);
+    assert_eq!(module("/srv/sub.py").as_deref(), Some("sub"));
+    assert_eq!(module("/usr/lib/queue.py").as_deref(), Some("queue"), "of each its own");
+}
+
+/// A table is looked through once, and then what is new in it.
+#[test]
+fn modules_are_read_once() {
+    let (mut made, _) = Made::sample(14);
+    let modules: Vec<u64> = (0..24)
+        .map(|number| made.module(&format!("m{number}"), Some(&format!("/srv/m{number}.py"))))
+        .collect();
+    made.modules(&modules);
+    let python = made.python().unwrap();
+    let mut known = Modules::default();
+    let counted = crate::runtime::reading::Counted::new(&made.memory);
+    let mut module = |file: &str| {
+        let module = python.module(&counted, &mut known, file);
+        (module, counted.reads.replace(0))
+    };
+    let (name, first) = module("/srv/m7.py");
+    assert_eq!(name.as_deref(), Some("m7"));
+    assert!(first > 24 * 5, "{first}");
+    let (name, then) = module("/srv/m23.py");
+    assert_eq!(name.as_deref(), Some("m23"));
+    assert!(then < 16, "{then}");
+    let (name, unknown) = module("/srv/none.py");
+    assert!(name.is_none() && unknown < 12, "{unknown}");
+}

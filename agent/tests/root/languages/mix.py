@@ -4,6 +4,7 @@ end of b1, b2, ... b12. Time ends it, and never divides it.
 python3 mix.py SECONDS MODE
 """
 import functools
+import os
 import sys
 import threading
 import time
@@ -322,6 +323,86 @@ def b12_thrown(x):
         x = (x * 31 + i) & 0xFFFFFF
     raise ValueError(x)
 
+async def a1_async(x):
+    return await a2_async(x + 1) + 1
+
+async def a2_async(x):
+    return await a3_async(x + 2) + 1
+
+async def a3_async(x):
+    return await a4_async(x + 3) + 1
+
+async def a4_async(x):
+    return await a5_async(x + 4) + 1
+
+async def a5_async(x):
+    return await a6_async(x + 5) + 1
+
+async def a6_async(x):
+    return await a7_async(x + 6) + 1
+
+async def a7_async(x):
+    return await a8_async(x + 7) + 1
+
+async def a8_async(x):
+    return await a9_async(x + 8) + 1
+
+async def a9_async(x):
+    return await a10_async(x + 9) + 1
+
+async def a10_async(x):
+    return await a11_async(x + 10) + 1
+
+async def a11_async(x):
+    return await a12_async(x + 11) + 1
+
+async def a12_async(x):
+    for i in range(TURNS):
+        x = (x * 31 + i) & 0xFFFFFF
+        if i % 500 == 0:
+            await asyncio.sleep(0)
+    return x
+
+async def b1_async(x):
+    return await b2_async(x + 1) + 1
+
+async def b2_async(x):
+    return await b3_async(x + 2) + 1
+
+async def b3_async(x):
+    return await b4_async(x + 3) + 1
+
+async def b4_async(x):
+    return await b5_async(x + 4) + 1
+
+async def b5_async(x):
+    return await b6_async(x + 5) + 1
+
+async def b6_async(x):
+    return await b7_async(x + 6) + 1
+
+async def b7_async(x):
+    return await b8_async(x + 7) + 1
+
+async def b8_async(x):
+    return await b9_async(x + 8) + 1
+
+async def b9_async(x):
+    return await b10_async(x + 9) + 1
+
+async def b10_async(x):
+    return await b11_async(x + 10) + 1
+
+async def b11_async(x):
+    return await b12_async(x + 11) + 1
+
+async def b12_async(x):
+    for i in range(TURNS):
+        x = (x * 31 + i) & 0xFFFFFF
+        if i % 500 == 0:
+            await asyncio.sleep(0)
+    return x
+
 def caught(function, x):
     try:
         return function(x)
@@ -358,6 +439,37 @@ def threads():
         thread.join()
 
 
+def tasks():
+    """Tasks take turns in one loop, each of which resumes a whole chain."""
+
+    async def all_of_them():
+        chains = [a1_async] * 70 + [b1_async] * 30
+        await asyncio.gather(*(chain(1) for chain in chains))
+
+    asyncio.run(all_of_them())
+
+
+def interpreters():
+    """The same program in an interpreter of its own, which is there until the end."""
+    try:
+        import _interpreters as api
+    except ImportError:
+        import _xxsubinterpreters as api
+    folder = os.path.dirname(os.path.abspath(__file__))
+    program = (
+        "import sys\n"
+        "sys.dont_write_bytecode = True\n"
+        f"sys.argv = ['mix.py', {sys.argv[1]!r}, 'plain']\n"
+        f"sys.path.insert(0, {folder!r})\n"
+        "import mix\n"
+    )
+    interpreter = api.create()
+    failed = api.run_string(interpreter, program)
+    if failed is not None:
+        raise SystemExit(f"the interpreter's program failed: {failed}")
+    api.destroy(interpreter)
+
+
 MODES = {
     "plain": lambda: mix(a1, b1),
     "recursion": lambda: mix(lambda x: a_deep(200, x), lambda x: b_deep(200, x)),
@@ -365,7 +477,12 @@ MODES = {
     "callback": lambda: mix(a1_called, b1_called),
     "exception": lambda: mix(lambda x: caught(a1_thrown, x), lambda x: caught(b1_thrown, x)),
     "threads": threads,
+    "asyncio": tasks,
+    "interpreters": interpreters,
 }
+
+if sys.argv[2] == "asyncio":
+    import asyncio
 
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:

@@ -14,7 +14,11 @@ const MODES: &[(&str, &str)] = &[
     ("callback", "_called"),
     ("exception", "_thrown"),
     ("threads", ""),
+    ("asyncio", "_async"),
+    (INTERPRETERS, ""),
 ];
+/// The same program, imported by an interpreter of its own: it has two modules, so that its names have none.
+const INTERPRETERS: &str = "interpreters";
 
 /// The program in all modes, for each interpreter that is there.
 pub(super) fn programs() -> Vec<Program> {
@@ -27,7 +31,9 @@ pub(super) fn programs() -> Vec<Program> {
         println!("SKIPPED, since there is no Python (Debian: apt install python3)");
     }
     let modes = |(version, path): &(String, PathBuf)| -> Vec<Program> {
-        MODES.iter().map(|mode| program(version, path, mode)).collect()
+        let is_there = |mode: &&(&str, &str)| mode.0 != INTERPRETERS || minor(version) >= 12;
+        let modes = MODES.iter().filter(is_there);
+        modes.map(|mode| program(version, path, mode)).collect()
     };
     versions.iter().flat_map(modes).collect()
 }
@@ -45,14 +51,17 @@ fn program(version: &str, path: &Path, (mode, behind): &(&str, &str)) -> Program
     {
         command.env("PYTHONHOME", home);
     }
+    // Since 3.11 code knows the class that it is of, and its names begin with its module.
+    let has_module = minor(version) >= 11 && *mode != INTERPRETERS;
+    let module = if has_module { "__main__." } else { "" };
     let chain = |of: char| -> Vec<String> {
         match *mode {
             "recursion" => {
-                let mut chain = vec![format!("{of}_deep"); 200];
-                chain.push(format!("{of}12"));
+                let mut chain = vec![format!("{module}{of}_deep"); 200];
+                chain.push(format!("{module}{of}12"));
                 chain
             }
-            _ => (1..=12).map(|level| format!("{of}{level}{behind}")).collect(),
+            _ => (1..=12).map(|level| format!("{module}{of}{level}{behind}")).collect(),
         }
     };
     Program {
@@ -65,6 +74,12 @@ fn program(version: &str, path: &Path, (mode, behind): &(&str, &str)) -> Program
         agree: 99.5,
         has_share: true,
     }
+}
+
+/// `11` of `3.11.2`.
+fn minor(version: &str) -> u32 {
+    let minor = version.split('.').nth(1).and_then(|minor| minor.parse().ok());
+    minor.unwrap_or(0)
 }
 
 /// Release and path of each interpreter, ascending.

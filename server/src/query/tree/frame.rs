@@ -134,7 +134,7 @@ impl Kind {
 /// What makes frames the same node under one parent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name {
-    /// As shown: the function, or `[module]`, or `[unknown]`.
+    /// As shown: the function, or `[module]`, or `[jit]`, or `[unknown]`.
     pub function: Arc<str>,
     /// Base name, with the folder where that alone tells files apart; empty when unknown.
     pub module: Arc<str>,
@@ -178,10 +178,11 @@ pub struct Frame {
 impl Frame {
     /// A frame as the `frames` table holds it: `module` is a path, `function` may be empty. Frames without a function
     /// are one of their module, wherever in it they are, which [`Frame::offset`] says; of a module without a name its
-    /// build id is one.
+    /// build id is one. Code that was made at run time, and that nothing names, is `[jit]`.
     pub fn new(kind: Kind, module: &str, build_id: &str, function: &str, offset: Option<u64>) -> Frame {
         let base = base_name(module);
         let shown = match (function, base, build_id) {
+            ("", "", "") if kind == Kind::Jit => "[jit]".into(),
             ("", "", "") => "[unknown]".into(),
             ("", "", build_id) => format!("[build {}]", first_digits(build_id)).into(),
             // Names of the kernel's own have brackets already.
@@ -215,12 +216,12 @@ impl Name {
         Cow::Borrowed(&self.function)
     }
 
-    /// The frame stands for others that are missing there, as the agent sends it: `[cut]`, or `[… N frames]` for at
-    /// least so many.
+    /// The frame stands for others that are missing there, as the agent sends it: `[cut]`, in the module that the walk
+    /// did not get out of, or `[… N frames]` for at least so many.
     pub fn is_mark(&self) -> bool {
         let text = &*self.function;
         let counts = || text.starts_with("[… ") && text.ends_with("frames]");
-        self.kind == Kind::Unknown && self.module.is_empty() && (text == "[cut]" || counts())
+        self.kind == Kind::Unknown && (text == "[cut]" || self.module.is_empty() && counts())
     }
 }
 
@@ -355,10 +356,22 @@ mod tests {
             assert_eq!(shown("[kernel]", "", "", offset), "[kernel]");
         }
         assert_eq!(shown("", "", "", Some(7)), "[unknown]");
+        let made = |module, function| Frame::new(Kind::Jit, module, "", function, None).name.function;
+        assert_eq!(&*made("", ""), "[jit]");
+        assert_eq!((&*made("/tmp/made.so", ""), &*made("", "f")), ("[made.so]", "f"));
         assert_eq!(shown("[kernel]", "", "do_syscall_64", Some(7)), "do_syscall_64");
         assert_eq!(
             &*Frame::new(Kind::Kernel, "[kernel]", "", "", Some(1)).name.module,
             "[kernel]"
         );
+    }
+
+    #[test]
+    fn what_stands_for_missing_frames_is_told_from_frames() {
+        let is_mark = |kind, module, function| Frame::new(kind, module, "", function, None).name.is_mark();
+        assert!(is_mark(Kind::Unknown, "", "[cut]") && is_mark(Kind::Unknown, "/usr/lib/libz.so.1", "[cut]"));
+        assert!(is_mark(Kind::Unknown, "", "[… frames]") && is_mark(Kind::Unknown, "", "[… 512 frames]"));
+        assert!(!is_mark(Kind::Unknown, "", "") && !is_mark(Kind::Jit, "", ""));
+        assert!(!is_mark(Kind::Native, "/bin/app", "[cut]"));
     }
 }

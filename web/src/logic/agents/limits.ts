@@ -31,6 +31,9 @@ export const LIMIT_WORDS: Record<string, string> = {
     "unsymbolized frames of a language's runtime: their process had ended, or did not let itself be read",
   runtime_frames_put_off:
     "unsymbolized frames of a language's runtime in some samples, since too many were new at once",
+  runtime_frames_put_off_own:
+    "unsymbolized frames of programs that make new code all the time: the rest of a second is kept for others",
+  runtime_names_forgotten: "names of a language's functions given up for want of memory: they are asked for anew",
   runtimes_unknown: "programs with a language's runtime of a layout that this agent does not know",
   kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
   files_given_up_unread: "files of ended programs given up before they were read: their functions may lack names",

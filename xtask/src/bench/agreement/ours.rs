@@ -80,7 +80,7 @@ fn name(language: Language, frame: &Frame<'_>) -> String {
         return frame.name.to_owned();
     }
     match language {
-        Language::Python => format!("{} ({})", frame.name, frame.module),
+        Language::Python => format!("{} ({})", without_module(frame), frame.module),
         Language::Java => frame.name.to_owned(),
         Language::Node => {
             let file = frame.module.rsplit('/').next().unwrap_or_default();
@@ -103,6 +103,31 @@ fn name(language: Language, frame: &Frame<'_>) -> String {
             false => frame.name.to_owned(),
         },
     }
+}
+
+/// Python's function as its code knows it: the other profiler does not name its module, which is called as its file is.
+fn without_module<'a>(frame: &Frame<'a>) -> &'a str {
+    let frozen = frame
+        .module
+        .strip_prefix("<frozen ")
+        .and_then(|rest| rest.strip_suffix('>'));
+    let file = frame
+        .module
+        .strip_suffix("/__init__.py")
+        .or(frame.module.strip_suffix(".py"));
+    let last = frozen
+        .or(file.and_then(|file| file.rsplit('/').next()))
+        .unwrap_or_default();
+    let ends = |module: &str| {
+        let inner = frame.name.find(&format!(".{module}.")).map(|at| at + 1);
+        let begin = if frame.name.starts_with(&format!("{module}.")) {
+            Some(0)
+        } else {
+            inner
+        };
+        begin.map(|at| &frame.name[at + module.len() + 1..])
+    };
+    ends("__main__").or_else(|| ends(last)).unwrap_or(frame.name)
 }
 
 #[cfg(test)]
@@ -142,6 +167,23 @@ mod tests {
         assert_eq!(
             names(Language::Python, &frames),
             ["<module> (shop.py)", "Shop.sell (shop.py)"]
+        );
+        let of_modules = [
+            ("cpython", "shop.py", "__main__.<module>"),
+            ("cpython", "json/__init__.py", "json.dumps"),
+            ("cpython", "routing.py", "fastapi.routing.run.<locals>.app"),
+            ("cpython", "<frozen importlib._bootstrap>", "importlib._bootstrap.find"),
+            ("cpython", "<string>", "made"),
+        ];
+        assert_eq!(
+            names(Language::Python, &of_modules),
+            [
+                "<module> (shop.py)",
+                "dumps (json/__init__.py)",
+                "run.<locals>.app (routing.py)",
+                "find (<frozen importlib._bootstrap>)",
+                "made (<string>)",
+            ]
         );
         let alone = taken(Language::Python, &frames[..1]);
         assert_eq!(alone.left_out["without a frame of the language"], 2);

@@ -47,9 +47,10 @@ const LOOK: Duration = Duration::from_secs(5);
 const PATIENCE: u32 = 4;
 const LEAST: Duration = Duration::from_secs(120);
 /// What the agent counts where a language's frame has no name, of which the row's part is printed.
-const REASONS: [&str; 3] = [
+const REASONS: [&str; 4] = [
     "runtime_code_replaced",
     "runtime_frames_put_off",
+    "runtime_frames_put_off_own",
     "runtime_frames_unreadable",
 ];
 
