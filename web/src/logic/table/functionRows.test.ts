@@ -36,5 +36,48 @@ describe("functions", () => {
     const rows = functionsOf(tree, ROOT);
     expect(sortFunctions(rows, "self", true).map((r) => r.self)).toEqual([11, 6, 3, 1]);
     expect(sortFunctions(rows, "name", false).map((r) => r.name)).toEqual(["f", "f", "g", "main"]);
+    const [down, up] = [true, false].map((way) => sortFunctions(rows, "name", way).map((r) => `${r.name} ${r.total}`));
+    expect(up).toEqual(["f 14", "f 6", "g 7", "main 10"]);
+    expect(down).toEqual(["main 10", "g 7", "f 14", "f 6"]);
+    expect(sortFunctions(rows, "total", false).map((r) => r.total)).toEqual([6, 7, 10, 14]);
+  });
+
+  it("puts what is alike in the order of names", () => {
+    const row = (name: string, self: number) => ({ name, nameId: 0, module: "", kind: "", self, total: 5 });
+    const rows = [row("c", 1), row("a", 2), row("b", 1)];
+    expect(sortFunctions(rows, "total", true).map((r) => r.name)).toEqual(["a", "b", "c"]);
+    expect(sortFunctions(rows, "self", false).map((r) => r.name)).toEqual(["b", "c", "a"]);
+  });
+
+  it("compares names in the first sort of rows alone", () => {
+    let read = 0;
+    const rows = Array.from({ length: 100 }, (_, i) => ({
+      ...{ nameId: i, module: "", kind: "", self: i % 3, total: i % 7 },
+      get name() {
+        read++;
+        return `f${(i * 37) % 100}`;
+      },
+    }));
+    sortFunctions(rows, "self", true);
+    expect(read).toBeGreaterThan(100);
+    read = 0;
+    for (const key of ["total", "self"] as const) for (const way of [true, false]) sortFunctions(rows, key, way);
+    expect(read).toBe(0);
+  });
+
+  it("numbers a tree's functions once, whatever is zoomed", () => {
+    let read = 0;
+    const counted = {
+      ...tree,
+      get name() {
+        read++;
+        return tree.name;
+      },
+    };
+    functionsOf(counted, ROOT);
+    const [first, rows] = [read, functionsOf(counted, ROOT).length];
+    // The second time a name is read for each row alone.
+    expect(read - first).toBeLessThanOrEqual(2 * rows);
+    expect(first).toBeGreaterThan(read - first);
   });
 });

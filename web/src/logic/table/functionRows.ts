@@ -3,9 +3,8 @@
  * row a function (kind, module, name) with self and total samples; a function that calls itself counts a sample once.
  */
 import { compareText } from "../text/names.ts";
-import { functionIds } from "../tree/functionIds.ts";
+import { idsOf } from "../tree/functionIds.ts";
 import { isNoFunction } from "../tree/rows.ts";
-import { atOnce } from "../tree/slices.ts";
 import { frameName, kindName, moduleName, type Tree } from "../tree/tree.ts";
 
 export interface FunctionRow {
@@ -19,12 +18,12 @@ export interface FunctionRow {
 }
 
 export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
-  const { ids, pairs } = atOnce(functionIds(tree));
-  const self = new Float64Array(pairs.size);
-  const total = new Float64Array(pairs.size);
+  const { ids, size } = idsOf(tree);
+  const self = new Float64Array(size);
+  const total = new Float64Array(size);
   // Per function, where the subtree ends that is already counted: a frame before that end is a recursion.
-  const countedUntil = new Int32Array(pairs.size);
-  const frame = new Int32Array(pairs.size).fill(-1);
+  const countedUntil = new Int32Array(size);
+  const frame = new Int32Array(size).fill(-1);
   const met: number[] = [];
   const end = tree.end[focus] as number;
   for (let i = focus; i < end; i++) {
@@ -60,10 +59,34 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
 export const FUNCTION_SORT_KEYS = ["name", "self", "total"] as const;
 export type FunctionSortKey = (typeof FUNCTION_SORT_KEYS)[number];
 
+const named = new WeakMap<readonly FunctionRow[], readonly FunctionRow[]>();
+
+/** Rows by name, the largest of a name first: made once for all sorts, since to compare names is what takes long. */
+function byName(rows: readonly FunctionRow[]): readonly FunctionRow[] {
+  const known = named.get(rows);
+  if (known !== undefined) return known;
+  const made = [...rows].sort((a, b) => compareText(a.name, b.name) || b.total - a.total);
+  named.set(rows, made);
+  return made;
+}
+
+/** From the last name to the first, the largest of a name first. */
+function backwards(rows: readonly FunctionRow[]): FunctionRow[] {
+  const turned: FunctionRow[] = [];
+  for (let end = rows.length; end > 0; ) {
+    let begin = end - 1;
+    while (begin > 0 && rows[begin - 1]?.name === rows[begin]?.name) begin--;
+    for (let i = begin; i < end; i++) turned.push(rows[i] as FunctionRow);
+    end = begin;
+  }
+  return turned;
+}
+
+/** Ties by total, then by name. */
 export function sortFunctions(rows: readonly FunctionRow[], key: FunctionSortKey, descending: boolean): FunctionRow[] {
+  const names = byName(rows);
+  if (key === "name") return descending ? backwards(names) : [...names];
   const sign = descending ? -1 : 1;
-  return [...rows].sort((a, b) => {
-    const by = key === "name" ? compareText(a.name, b.name) : a[key] - b[key];
-    return sign * by || b.total - a.total || compareText(a.name, b.name);
-  });
+  // Sorting keeps the order of what is alike: the names'.
+  return [...names].sort((a, b) => sign * (a[key] - b[key]) || b.total - a.total);
 }
