@@ -157,17 +157,7 @@ export function ExploreProfile() {
       {error !== null && <ErrorNotice error={error} />}
       {isOpen("data") && (
         <div class="card data" aria-busy={flamegraph.stale.value}>
-          <Quality
-            name=""
-            window={answer}
-            samples={answer.samples}
-            rate={answer.cores ?? answer.rate ?? 0}
-            cpuSeconds={answer.cpu_seconds}
-            unit={counted.value}
-            periods={answer.periods}
-            exposure={answer.exposure}
-            quality={answer.quality}
-          />
+          <Quality name="" answer={answer} unit={counted.value} />
         </div>
       )}
       <Graph
