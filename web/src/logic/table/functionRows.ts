@@ -11,10 +11,27 @@ export interface FunctionRow {
   name: string;
   /** The name as a number of the tree's texts. */
   nameId: number;
+  /** The name's place among the tree's texts in their order: to compare texts is what takes long in a sort. */
+  place: number;
   module: string;
   kind: string;
   self: number;
   total: number;
+}
+
+const known = new WeakMap<readonly string[], Int32Array>();
+
+/** The place of each text in their order; found once for all that is done to a tree. */
+function placesOf(texts: readonly string[]): Int32Array {
+  let places = known.get(texts);
+  if (places === undefined) {
+    places = new Int32Array(texts.length);
+    const ids = Int32Array.from(texts, (_, id) => id);
+    ids.sort((a, b) => compareText(texts[a] as string, texts[b] as string));
+    for (let place = 0; place < ids.length; place++) places[ids[place] as number] = place;
+    known.set(texts, places);
+  }
+  return places;
 }
 
 export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
@@ -37,6 +54,7 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
     total[id] = (total[id] as number) + (tree.total[i] as number);
     countedUntil[id] = tree.end[i] as number;
   }
+  const places = placesOf(tree.strings);
   const rows: FunctionRow[] = [];
   for (const id of met) {
     const i = frame[id] as number;
@@ -47,6 +65,7 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
     rows.push({
       name,
       nameId: tree.name[i] as number,
+      place: places[tree.name[i] as number] as number,
       module,
       kind,
       self: self[id] as number,
@@ -59,34 +78,9 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
 export const FUNCTION_SORT_KEYS = ["name", "self", "total"] as const;
 export type FunctionSortKey = (typeof FUNCTION_SORT_KEYS)[number];
 
-const named = new WeakMap<readonly FunctionRow[], readonly FunctionRow[]>();
-
-/** Rows by name, the largest of a name first: made once for all sorts, since to compare names is what takes long. */
-function byName(rows: readonly FunctionRow[]): readonly FunctionRow[] {
-  const known = named.get(rows);
-  if (known !== undefined) return known;
-  const made = [...rows].sort((a, b) => compareText(a.name, b.name) || b.total - a.total);
-  named.set(rows, made);
-  return made;
-}
-
-/** From the last name to the first, the largest of a name first. */
-function backwards(rows: readonly FunctionRow[]): FunctionRow[] {
-  const turned: FunctionRow[] = [];
-  for (let end = rows.length; end > 0; ) {
-    let begin = end - 1;
-    while (begin > 0 && rows[begin - 1]?.name === rows[begin]?.name) begin--;
-    for (let i = begin; i < end; i++) turned.push(rows[i] as FunctionRow);
-    end = begin;
-  }
-  return turned;
-}
-
 /** Ties by total, then by name. */
 export function sortFunctions(rows: readonly FunctionRow[], key: FunctionSortKey, descending: boolean): FunctionRow[] {
-  const names = byName(rows);
-  if (key === "name") return descending ? backwards(names) : [...names];
   const sign = descending ? -1 : 1;
-  // Sorting keeps the order of what is alike: the names'.
-  return [...names].sort((a, b) => sign * (a[key] - b[key]) || b.total - a.total);
+  const by = key === "name" ? "place" : key;
+  return [...rows].sort((a, b) => sign * (a[by] - b[by]) || b.total - a.total || a.place - b.place);
 }

@@ -137,19 +137,34 @@ export function ExploreProfile() {
           <RankTable answer={ranking.data.value} choice={<RankChoice />} />
         )),
     },
-    { id: "spent", title: "Spent by", content: () => <SpentBy />, isStale: () => false },
+    {
+      id: "spent",
+      title: "Spent by",
+      hint: "Whose time it is: which service, container, process, thread, node",
+      content: () => <SpentBy />,
+      isStale: () => false,
+    },
     ...(view === "explore"
       ? [
           {
             id: "changed",
             title: "Changed most",
+            hint: "Since the window before, yesterday or last week",
             content: () => <ChangedMost choice={<RankChoice />} />,
             isStale: () => changedMost.stale.value && changedMost.data.value?.by === rank,
           },
         ]
       : []),
     ...(view === "explore" && hasLists
-      ? [{ id: "lists", title: "Top lists", content: () => <TopLists />, isStale: () => lists.stale.value }]
+      ? [
+          {
+            id: "lists",
+            title: "Top lists",
+            hint: "Who takes most: nodes, services, containers, processes, threads",
+            content: () => <TopLists />,
+            isStale: () => lists.stale.value,
+          },
+        ]
       : []),
   ];
   return (
