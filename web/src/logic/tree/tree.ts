@@ -159,11 +159,26 @@ export function widths({ width, baseNorm, norm }: Pick<DiffData, "width" | "base
   return weight;
 }
 
-/** The same difference with other widths. */
+/** The same difference with other widths: its rows and subtrees are the same, its left edges are others. */
 export function withWidth(tree: Tree, width: Width): Tree {
   if (tree.diff === null || tree.diff.width === width) return tree;
   const diff = { ...tree.diff, width };
-  return assemble(tree, tree, widths(diff), diff, tree.shape, tree.callersFrom);
+  const weight = widths(diff);
+  return { ...tree, weight, start: leftEdges(tree, weight), diff };
+}
+
+function leftEdges({ parent, size, callersFrom }: Tree, weight: Float64Array): Float64Array {
+  const start = new Float64Array(size);
+  /** Where the next callee of each frame begins. */
+  const next = new Float64Array(size);
+  for (let i = 1; i < size; i++) {
+    const p = parent[i] as number;
+    if (i === callersFrom) next[0] = 0;
+    start[i] = next[p] as number;
+    next[i] = start[i] as number;
+    next[p] = (next[p] as number) + (weight[i] as number);
+  }
+  return start;
 }
 
 function framesOf(nodes: TreeColumns, { strings, kinds }: Pick<Tree, "strings" | "kinds">): Frames {
