@@ -91,11 +91,6 @@ export function Flamegraph(props: FlamegraphProps) {
   }, null);
   const { box, canvas, size, style } = drawn;
 
-  // Seen in the browser's own recordings, and by `cargo xtask bench web`.
-  useLayoutEffect(() => {
-    performance.mark("stakeout:flamegraph", { detail: tree.size });
-  }, [tree]);
-
   const zoom = (node: number) => {
     setCopied("");
     onZoom(node);
@@ -120,6 +115,11 @@ export function Flamegraph(props: FlamegraphProps) {
     ...[size, tree, focus, part, search, selected, pointedName, theme, colourBy, pair, flame],
     ...[open?.node, hover?.node, inSight, rows, whole.first, whole.rows],
   ]);
+
+  // Seen in the browser's own recordings once it is drawn, and by `cargo xtask bench web`.
+  useLayoutEffect(() => {
+    performance.mark("stakeout:flamegraph", { detail: tree.size });
+  }, [tree]);
 
   const select = (node: number) => {
     setCopied("");
