@@ -119,7 +119,10 @@ test("a program built twice: its marker is there by itself, and the function tha
     .getByRole("button", { name: /version/ });
   await expect(sign).toHaveCount(1);
   await sign.click();
-  const marker = page.getByTestId("marker-panel").getByRole("listitem").filter({ hasText: `version=${newer}` });
+  const marker = page
+    .getByTestId("marker-panel")
+    .getByRole("listitem")
+    .filter({ hasText: `version=${newer}` });
   await expect(marker).toHaveCount(1);
   await expect(marker).toContainText(`service=${service}`);
   await marker.getByRole("button", { name: "Compare versions" }).click();

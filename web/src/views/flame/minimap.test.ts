@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { unevenTree } from "../../logic/fixtures.ts";
 import { Runs } from "../../logic/flame/cells.ts";
 import { viewOf } from "../../logic/flame/layout.ts";
-import { unevenTree } from "../../logic/fixtures.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { Minimap } from "./minimap.ts";
 import { Colours, type Scene } from "./paint.ts";
