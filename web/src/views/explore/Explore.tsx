@@ -140,7 +140,7 @@ export function ExploreProfile() {
     {
       id: "spent",
       title: "Spent by",
-      hint: "Whose time it is: which service, container, process, thread, node",
+      hint: "Whose time it is",
       content: () => <SpentBy />,
       isStale: () => false,
     },
@@ -149,7 +149,7 @@ export function ExploreProfile() {
           {
             id: "changed",
             title: "Changed most",
-            hint: "Since the window before, yesterday or last week",
+            hint: "Since an earlier window",
             content: () => <ChangedMost choice={<RankChoice />} />,
             isStale: () => changedMost.stale.value && changedMost.data.value?.by === rank,
           },
@@ -160,7 +160,7 @@ export function ExploreProfile() {
           {
             id: "lists",
             title: "Top lists",
-            hint: "Who takes most: nodes, services, containers, processes, threads",
+            hint: "Who takes most",
             content: () => <TopLists />,
             isStale: () => lists.stale.value,
           },
