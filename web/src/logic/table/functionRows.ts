@@ -11,27 +11,10 @@ export interface FunctionRow {
   name: string;
   /** The name as a number of the tree's texts. */
   nameId: number;
-  /** The name's place among the tree's texts in their order: to compare texts is what takes long in a sort. */
-  place: number;
   module: string;
   kind: string;
   self: number;
   total: number;
-}
-
-const known = new WeakMap<readonly string[], Int32Array>();
-
-/** The place of each text in their order; found once for all that is done to a tree. */
-function placesOf(texts: readonly string[]): Int32Array {
-  let places = known.get(texts);
-  if (places === undefined) {
-    places = new Int32Array(texts.length);
-    const ids = Int32Array.from(texts, (_, id) => id);
-    ids.sort((a, b) => compareText(texts[a] as string, texts[b] as string));
-    for (let place = 0; place < ids.length; place++) places[ids[place] as number] = place;
-    known.set(texts, places);
-  }
-  return places;
 }
 
 export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
@@ -54,7 +37,6 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
     total[id] = (total[id] as number) + (tree.total[i] as number);
     countedUntil[id] = tree.end[i] as number;
   }
-  const places = placesOf(tree.strings);
   const rows: FunctionRow[] = [];
   for (const id of met) {
     const i = frame[id] as number;
@@ -65,7 +47,6 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
     rows.push({
       name,
       nameId: tree.name[i] as number,
-      place: places[tree.name[i] as number] as number,
       module,
       kind,
       self: self[id] as number,
@@ -78,9 +59,10 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
 export const FUNCTION_SORT_KEYS = ["name", "self", "total"] as const;
 export type FunctionSortKey = (typeof FUNCTION_SORT_KEYS)[number];
 
-/** Ties by total, then by name. */
 export function sortFunctions(rows: readonly FunctionRow[], key: FunctionSortKey, descending: boolean): FunctionRow[] {
   const sign = descending ? -1 : 1;
-  const by = key === "name" ? "place" : key;
-  return [...rows].sort((a, b) => sign * (a[by] - b[by]) || b.total - a.total || a.place - b.place);
+  return [...rows].sort((a, b) => {
+    const by = key === "name" ? compareText(a.name, b.name) : a[key] - b[key];
+    return sign * by || b.total - a.total || compareText(a.name, b.name);
+  });
 }
