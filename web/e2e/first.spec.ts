@@ -1,5 +1,6 @@
 /** The first screen: frames begin near its top, nothing that is selected moves them, and what is folded is near. */
 import type { Page } from "@playwright/test";
+import { turn } from "./axe.ts";
 import { tabTo } from "./hand.ts";
 import { course, drawn, stored, WINDOW } from "./known.ts";
 import type { Frame } from "./otlp.ts";
@@ -34,43 +35,45 @@ function addressesOf(from: number, more: Record<string, string>): string[] {
   return [at({ from, until: from + 16_000 }, more), comparison({ busy: "", ...sides }, more)];
 }
 
-for (const theme of ["light", "dark"]) {
-  for (const { width, height, rows: least } of SIZES) {
-    test(`frames begin near the top of ${width} by ${height}, ${theme}, with warnings and with none`, async ({
-      page,
-      windows,
-      request,
-    }) => {
-      const { from } = windows.before;
-      const seconds = Array.from({ length: 16 }, () => ({ frames: DEEP, samples: 20 }));
-      const deep = await course(request, `deep-${width}-${theme}`, from, seconds);
-      await page.setViewportSize({ width, height });
-      for (const isWarned of [false, true]) {
-        if (isWarned) await warn(page);
-        for (const address of addressesOf(from, { ...deep, theme })) {
-          await page.goto(address);
-          await expect.poll(() => colours(page)).toBeGreaterThan(1);
-          await expect(page.getByTestId("fold-data")).toHaveAccessibleName(
-            isWarned
-              ? /^Data: check \(3\) .*(coverage gap of .*coverage gaps in|No agent covered .*covered) .*lost/
-              : /^Data: good/,
-          );
-          const { top, rows } = await rowsOf(page);
-          expect(top, address).toBeLessThanOrEqual(LOWEST);
-          expect(rows, address).toBeGreaterThanOrEqual(least);
-          if (width !== 1440) continue;
-          await page.getByTestId("flamegraph").click({ position: { x: 300, y: ROW * 4 + 9 } });
-          await expect(page.getByTestId("frame-panel")).toBeVisible();
-          const clicked = await rowsOf(page);
-          expect(clicked.top, address).toBe(top);
-          expect(clicked.rows, address).toBeGreaterThanOrEqual(LEAST_CLICKED);
-        }
+for (const { width, height, rows: least } of SIZES)
+  test(`frames begin near the top of ${width} by ${height} in both themes, with warnings and with none`, async ({
+    page,
+    windows,
+    request,
+  }) => {
+    const { from } = windows.before;
+    const seconds = Array.from({ length: 16 }, () => ({ frames: DEEP, samples: 20 }));
+    const deep = await course(request, `deep-${width}`, from, seconds);
+    await page.setViewportSize({ width, height });
+    for (const isWarned of [false, true]) {
+      if (isWarned) await warn(page);
+      for (const address of addressesOf(from, deep)) {
+        await page.goto(address);
+        await expect.poll(() => colours(page)).toBeGreaterThan(1);
+        await expect(page.getByTestId("fold-data")).toHaveAccessibleName(
+          isWarned
+            ? /^Data: check \(3\) .*(coverage gap of .*coverage gaps in|No agent covered .*covered) .*lost/
+            : /^Data: good/,
+        );
+        const { top, rows } = await rowsOf(page);
+        expect(top, address).toBeLessThanOrEqual(LOWEST);
+        expect(rows, address).toBeGreaterThanOrEqual(least);
+        // The other theme has other colours, and the same places.
+        const theme = await turn(page);
+        expect(await rowsOf(page), `${address} in ${theme}`).toEqual({ top, rows });
+        if (width !== 1440) continue;
+        await page.getByTestId("flamegraph").click({ position: { x: 300, y: ROW * 4 + 9 } });
+        await expect(page.getByTestId("frame-panel")).toBeVisible();
+        const clicked = await rowsOf(page);
+        expect(clicked.top, address).toBe(top);
+        expect(clicked.rows, address).toBeGreaterThanOrEqual(LEAST_CLICKED);
+        const other = await turn(page);
+        expect(await rowsOf(page), `${address} in ${other}, a frame clicked`).toEqual(clicked);
       }
-      // Answers that are still on their way when the test ends are nobody's.
-      await page.unrouteAll({ behavior: "ignoreErrors" });
-    });
-  }
-}
+    }
+    // Answers that are still on their way when the test ends are nobody's.
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
 
 test("frames stay where they are when the chart comes late", async ({ page, windows, request }) => {
   const { from } = windows.before;

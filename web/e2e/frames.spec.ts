@@ -289,6 +289,39 @@ test("the root stands on top or at the bottom", async ({ page, request }) => {
   await pointAt(graph, { x: 200, y: height - 19 * 2 - 9 }, "leaf");
 });
 
+test("to turn the graph over is one picture of it", async ({ page, request }) => {
+  const deep = [...Array(80).keys()].map((i) => prog(`level${i}`));
+  const query = await stored(request, "turned", [{ frames: deep, samples: 10 }]);
+  // Each picture begins with the ground, over all of the canvas.
+  await page.addInitScript(() => {
+    const counts = { pictures: 0 };
+    Object.assign(window, { counts });
+    const fill = CanvasRenderingContext2D.prototype.fillRect;
+    CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {
+      const { dataset, width: whole, height: high } = this.canvas as HTMLCanvasElement;
+      const isGround = x === 0 && y === 0 && width >= whole && height >= high;
+      if (dataset.testid === "flamegraph" && isGround) counts.pictures++;
+      return fill.call(this, x, y, width, height);
+    };
+  });
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const counts = () => page.evaluate(() => (window as unknown as { counts: { pictures: number } }).counts.pictures);
+  expect(await counts()).toBeGreaterThan(0);
+  await page.getByRole("button", { name: "Icicle", exact: true }).hover();
+  await expect(page.getByTestId("tooltip")).toHaveCount(0);
+  for (const name of ["Icicle", "Flame"]) {
+    const before = await counts();
+    await page.getByRole("button", { name, exact: true }).click();
+    await expect(page.getByRole("button", { name, exact: true })).toHaveCount(0);
+    // The browser tells of what was scrolled with the next picture.
+    await page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 100)))),
+    );
+    expect((await counts()) - before, name).toBe(1);
+  }
+});
+
 test("a flame stands on its root, also where its box becomes lower or higher", async ({ page, request }) => {
   const deep = [...Array(80).keys()].map((i) => prog(`level${i}`));
   const query = await stored(request, "stands", [{ frames: deep, samples: 10 }]);

@@ -17,6 +17,7 @@ import {
   unusedZfs,
   zombieCgroups,
 } from "./incidents.ts";
+import { pictured } from "./pictures.ts";
 import { at, colours, expect, parameter, test } from "./stack.ts";
 
 const MINUTE_S = 60;
@@ -56,9 +57,11 @@ async function compareAcross(page: Page, hand: Hand): Promise<void> {
   expect(after).toBeCloseTo(sum(1) / SAMPLES_A_SECOND / MINUTE_S, 2);
 }
 
-/** From the node to what grew in its kubelet. */
-async function playJump(page: Page, hand: Hand): Promise<void> {
+/** From the node to what grew in its kubelet. `look`: once the kubelet is what is looked at. */
+async function playJump(page: Page, hand: Hand, look: () => Promise<void> = async () => {}): Promise<void> {
   await hand.click(page.getByRole("button", { name: "Only service kubelet" }));
+  await expect.poll(() => parameter(page, "query")).toContain('service="kubelet"');
+  await look();
   await compareAcross(page, hand);
   const causes = page.getByTestId("changes").locator(".cause-name");
   // The walk first, and what clears away what it found; all else is grey.
@@ -82,10 +85,13 @@ async function threadsOf(page: Page): Promise<void> {
 test("S1, the kubelet jump: from the node to the walk and its thread in 3 clicks", async ({ page, request }) => {
   const jump = await kubeletJump(request, "s1");
   await open(page, jump, jump.node);
+  await pictured(page, "kubelet-1-node");
   const hand = pointerOf(page);
-  await playJump(page, hand);
+  await playJump(page, hand, () => pictured(page, "kubelet-2-service"));
+  await pictured(page, "kubelet-3-causes");
   await hand.click(tab(page, "Thread"));
   await threadsOf(page);
+  await pictured(page, "kubelet-4-threads");
   await expect(page.getByTestId("verdict")).toContainText("tree::walk");
   await expect(page.getByTestId("verdict")).toBeInViewport({ ratio: 1 });
   hand.answered("S1, the kubelet jump", { acts: 3 });

@@ -36,6 +36,8 @@ const OLD: readonly [RegExp, string][] = [
   [/\ba column is\b/i, "Column width"],
   [/"what ran (in the|before)/i, "Preceding samples"],
   [/innermost frame/i, "Leaf frame"],
+  [/lowest frames that explain/i, "What explains the change"],
+  [/a selected frame, or a search, narrows it/i, "Select a frame, or search for a function"],
   [/since when\?/i, "History"],
   [/zoom to (the )?caller/i, "Zoom out one frame"],
   [/\bforget it\b/i, "Clear zoom"],

@@ -36,5 +36,33 @@ describe("functions", () => {
     const rows = functionsOf(tree, ROOT);
     expect(sortFunctions(rows, "self", true).map((r) => r.self)).toEqual([11, 6, 3, 1]);
     expect(sortFunctions(rows, "name", false).map((r) => r.name)).toEqual(["f", "f", "g", "main"]);
+    const [down, up] = [true, false].map((way) => sortFunctions(rows, "name", way).map((r) => `${r.name} ${r.total}`));
+    expect(up).toEqual(["f 14", "f 6", "g 7", "main 10"]);
+    expect(down).toEqual(["main 10", "g 7", "f 14", "f 6"]);
+    expect(sortFunctions(rows, "total", false).map((r) => r.total)).toEqual([6, 7, 10, 14]);
+  });
+
+  it("puts what is alike in the order of names", () => {
+    const alike = treeOf(answerOf(["c", "a", "b"].map((name) => ({ name, self: name === "a" ? 2 : 1 }))));
+    const rows = functionsOf(alike, ROOT);
+    expect(sortFunctions(rows, "self", true).map((r) => r.name)).toEqual(["a", "b", "c"]);
+    expect(sortFunctions(rows, "self", false).map((r) => r.name)).toEqual(["b", "c", "a"]);
+    expect(sortFunctions(rows, "name", true).map((r) => r.name)).toEqual(["c", "b", "a"]);
+  });
+
+  it("numbers a tree's functions once, whatever is zoomed", () => {
+    let read = 0;
+    const counted = {
+      ...tree,
+      get name() {
+        read++;
+        return tree.name;
+      },
+    };
+    functionsOf(counted, ROOT);
+    const [first, rows] = [read, functionsOf(counted, ROOT).length];
+    // The second time for each row alone.
+    expect(read - first).toBeLessThanOrEqual(2 * rows);
+    expect(first).toBeGreaterThan(read - first);
   });
 });

@@ -3,9 +3,8 @@
  * row a function (kind, module, name) with self and total samples; a function that calls itself counts a sample once.
  */
 import { compareText } from "../text/names.ts";
-import { functionIds } from "../tree/functionIds.ts";
+import { idsOf } from "../tree/functionIds.ts";
 import { isNoFunction } from "../tree/rows.ts";
-import { atOnce } from "../tree/slices.ts";
 import { frameName, kindName, moduleName, type Tree } from "../tree/tree.ts";
 
 export interface FunctionRow {
@@ -19,12 +18,12 @@ export interface FunctionRow {
 }
 
 export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
-  const { ids, pairs } = atOnce(functionIds(tree));
-  const self = new Float64Array(pairs.size);
-  const total = new Float64Array(pairs.size);
+  const { ids, size } = idsOf(tree);
+  const self = new Float64Array(size);
+  const total = new Float64Array(size);
   // Per function, where the subtree ends that is already counted: a frame before that end is a recursion.
-  const countedUntil = new Int32Array(pairs.size);
-  const frame = new Int32Array(pairs.size).fill(-1);
+  const countedUntil = new Int32Array(size);
+  const frame = new Int32Array(size).fill(-1);
   const met: number[] = [];
   const end = tree.end[focus] as number;
   for (let i = focus; i < end; i++) {

@@ -46,5 +46,10 @@ describe("an answer with its tree", () => {
     for (const width of ["both", "before", "after"] as const)
       expect(withWidth(tree, width)).toEqual(diffTreeOf(diffOf(FRAMES), width));
     expect(withWidth(tree, "both")).toBe(tree);
+    // What does not depend on widths is the same, and not made again.
+    const after = withWidth(tree, "after");
+    expect(after.levels).toBe(tree.levels);
+    expect(after.depth).toBe(tree.depth);
+    expect(after.end).toBe(tree.end);
   });
 });

@@ -159,11 +159,26 @@ export function widths({ width, baseNorm, norm }: Pick<DiffData, "width" | "base
   return weight;
 }
 
-/** The same difference with other widths. */
+/** The same difference with other widths: its rows and subtrees are the same, its left edges are others. */
 export function withWidth(tree: Tree, width: Width): Tree {
   if (tree.diff === null || tree.diff.width === width) return tree;
   const diff = { ...tree.diff, width };
-  return assemble(tree, tree, widths(diff), diff, tree.shape, tree.callersFrom);
+  const weight = widths(diff);
+  return { ...tree, weight, start: leftEdges(tree.parent, weight, tree.callersFrom), diff };
+}
+
+function leftEdges(parent: Int32Array, weight: Float64Array, callersFrom: number): Float64Array {
+  const start = new Float64Array(parent.length);
+  /** Where the next callee of each frame begins. */
+  const next = new Float64Array(parent.length);
+  for (let i = 1; i < parent.length; i++) {
+    const p = parent[i] as number;
+    if (i === callersFrom) next[0] = 0;
+    start[i] = next[p] as number;
+    next[i] = start[i] as number;
+    next[p] = (next[p] as number) + (weight[i] as number);
+  }
+  return start;
 }
 
 function framesOf(nodes: TreeColumns, { strings, kinds }: Pick<Tree, "strings" | "kinds">): Frames {
@@ -202,23 +217,19 @@ export function* assembling(
   const size = parent.length;
   const depth = new Int32Array(size);
   const end = new Int32Array(size);
-  const start = new Float64Array(size);
-  const cursor = new Float64Array(size);
   const counts: number[] = [];
   let rootRow = 0;
   for (let i = 0; i < size; i++) {
     end[i] = i + 1;
     if (i === 0) continue;
     if ((i & STEP) === 0) yield;
-    const p = parent[i] as number;
-    if (i === callersFrom) cursor[0] = 0;
-    const d = (depth[p] as number) + (i < callersFrom ? 1 : -1);
+    const d = (depth[parent[i] as number] as number) + (i < callersFrom ? 1 : -1);
     depth[i] = d;
     if (-d > rootRow) rootRow = -d;
-    start[i] = cursor[p] as number;
-    cursor[i] = start[i] as number;
-    cursor[p] = (cursor[p] as number) + (weight[i] as number);
   }
+  yield;
+  const start = leftEdges(parent, weight, callersFrom);
+  yield;
   for (let i = size - 1; i > 0; i--) {
     const p = parent[i] as number;
     if ((end[i] as number) > (end[p] as number)) end[p] = end[i] as number;

@@ -9,12 +9,12 @@ import { page, rows } from "../address/page.ts";
 import { comparing, criteria, diff, isPaired, pair } from "../answers/compare.ts";
 import { ask, grouped, lengths, ownFrames, ROOT_ONLY } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
-import { sent } from "./tree.ts";
 
-/** Why both sides differ, on the tree as it was sent; empty while there is none. */
+/** Why both sides differ, on the tree as it was sent, whatever its frames' widths are; empty while there is none. */
 export const changes = computed(() => {
-  const shown = sent.value.tree;
-  return shown === null || shown.diff === null ? [] : causesOf(shown, diff.data.value?.measure ?? "total");
+  const answer = comparing.value ? diff.data.value : null;
+  const whole = answer?.tree ?? null;
+  return answer === null || whole === null || whole.diff === null ? [] : causesOf(whole, answer.measure);
 });
 
 /** Where side A has a selector of its own, its cores over the time of the chart, whatever their layers. */

@@ -6,6 +6,7 @@ import { pair } from "../../state/answers/compare.ts";
 import { range } from "../../state/question/question.ts";
 import { saveAs } from "../lazyViews.tsx";
 import { copyText } from "../ui/clipboard.ts";
+import { MenuAction } from "../ui/Menu.tsx";
 
 /** `now-15m` would be another time for who opens the link later. */
 function fixedLink(): string {
@@ -20,47 +21,33 @@ export function ShareChoices({ close }: { close: () => void }) {
   const [said, setSaid] = useState("");
   const copy = (link: string) =>
     void copyText(link).then((done) => setSaid(done ? "Copied." : `The browser did not allow copying: ${link}`));
+  const closing = (take: () => void) => () => {
+    close();
+    take();
+  };
   return (
     <>
       <ul class="menu-list">
-        <li>
-          <button type="button" data-testid="share-fixed" onClick={() => copy(fixedLink())}>
-            <b>Copy link to this time</b>
-            <small>shows the same window whenever it is opened</small>
-          </button>
-        </li>
-        <li>
-          <button type="button" onClick={() => copy(location.href)}>
-            <b>Copy link as it is</b>
-            <small>a range up to now stays one</small>
-          </button>
-        </li>
-        {(page.value.view === "nodes" ? (["html"] as const) : (["html", "png"] as const)).map((kind) => (
-          <li key={kind}>
-            <button
-              type="button"
-              onClick={() => {
-                close();
-                saveAs(kind);
-              }}
-            >
-              <b>Save as {kind === "html" ? "an HTML file" : "PNG"}</b>
-              <small>{kind === "html" ? "one file, which needs no server" : "what is in sight"}</small>
-            </button>
-          </li>
-        ))}
-        <li>
-          <button
-            type="button"
-            onClick={() => {
-              close();
-              print();
-            }}
-          >
-            <b>Print</b>
-            <small>light colours, without controls</small>
-          </button>
-        </li>
+        <MenuAction
+          title="Copy link to this time"
+          purpose="shows the same window whenever it is opened"
+          id="share-fixed"
+          onTake={() => copy(fixedLink())}
+        />
+        <MenuAction
+          title="Copy link as it is"
+          purpose="a range up to now stays one"
+          onTake={() => copy(location.href)}
+        />
+        <MenuAction
+          title="Save as an HTML file"
+          purpose="one file, which needs no server"
+          onTake={closing(() => saveAs("html"))}
+        />
+        {page.value.view !== "nodes" && (
+          <MenuAction title="Save as PNG" purpose="what is in sight" onTake={closing(() => saveAs("png"))} />
+        )}
+        <MenuAction title="Print" purpose="light colours, without controls" onTake={closing(() => print())} />
       </ul>
       <div class="share-said" role="status" data-testid="share-said">
         {said}

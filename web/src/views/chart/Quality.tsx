@@ -20,24 +20,31 @@ import type { Window } from "../../logic/time/time.ts";
 import { linkTo } from "../../state/address/page.ts";
 import { nodes } from "../../state/answers/agents.ts";
 
-interface Props {
-  name: string;
-  window: Window;
+/** What an answer about a window says of itself. */
+interface Watched extends Window {
   samples: number;
-  /** Cores, or the unit per second. */
-  rate: number;
+  cores: number | null;
+  /** Of a type that is no time: its unit per second. */
+  rate?: number | null;
   /** Null where the type is no time. */
-  cpuSeconds: number | null;
-  unit: Unit;
+  cpu_seconds: number | null;
   periods: Period[];
   exposure: Exposure;
   quality: QualityFigures;
 }
 
-export function Quality(props: Props) {
-  const { samples, exposure, quality, unit, cpuSeconds } = props;
+interface Props {
+  /** The side's letter; empty of one window. */
+  name: string;
+  answer: Watched;
+  unit: Unit;
+}
+
+export function Quality({ name, answer, unit }: Props) {
+  const { samples, exposure, quality, periods, cpu_seconds: cpuSeconds } = answer;
+  const rate = answer.cores ?? answer.rate ?? 0;
   const lost = lossOf(quality.lost);
-  const gap = gapsOf(exposure, props.window);
+  const gap = gapsOf(exposure, answer);
   const gapMs = gap.all;
   const unseen = unseenOf(exposure);
   const waits = waitsPart(exposure);
@@ -45,21 +52,21 @@ export function Quality(props: Props) {
   const truncated = shareOf(quality.truncated_samples, samples);
   const unnamed = shareOf(quality.unnamed_samples, samples);
   // A wait's value is its length: it says nothing of a rate.
-  const rates = unit.isWait ? null : ratesOf(props.periods);
+  const rates = unit.isWait ? null : ratesOf(periods);
   const observed = duration(exposure.observed_cpu_seconds);
   const nodes = plural(exposure.nodes, "node");
   const gaps = plural(exposure.gaps.length, "gap");
   return (
-    <div class={`quality side-${props.name}`}>
-      {props.name !== "" && <span class="quality-name">{props.name}</span>}
+    <div class={`quality side-${name}`}>
+      {name !== "" && <span class="quality-name">{name}</span>}
       <dl>
         {unit.name !== "nanoseconds" && (
           <Figure name={amountHead(unit)} value={amountShort(samples, unit)} hint={amountText(samples, unit)} />
         )}
         <Figure
           name={rateHead(unit)}
-          value={rateShort(props.rate, unit)}
-          hint={cpuSeconds === null ? rateText(props.rate, unit) : timeText(cpuSeconds, unit)}
+          value={rateShort(rate, unit)}
+          hint={cpuSeconds === null ? rateText(rate, unit) : timeText(cpuSeconds, unit)}
         />
         {cpuSeconds !== null && (
           <Figure name={timeHead(unit)} value={duration(cpuSeconds)} hint="Samples times what each stands for" />
@@ -111,7 +118,7 @@ export function Quality(props: Props) {
             warn={true}
           />
         )}
-        {props.name !== "A" && <Silent />}
+        {name !== "A" && <Silent />}
       </dl>
     </div>
   );

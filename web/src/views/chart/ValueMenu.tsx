@@ -22,7 +22,7 @@ export function valueActions({ label, value, mode }: Value, within: readonly Lab
     {
       key: "b",
       label: isBase ? "Make baseline" : "Make baseline of a comparison",
-      hint: "Side A of a comparison",
+      hint: isBase ? "Side A of the comparison" : "Side A of a comparison; what you choose next is side B",
       run: act("base"),
     },
     ...(/^(service|version|service\.version)$/.test(label)

@@ -59,9 +59,12 @@ export function Causes({ answer }: { answer: ParsedDiff }) {
   const telling = tellingOf(answer);
   const rest = found.length - FIRST;
   const hasBoth = answer.base.samples > 0 && answer.comparison.samples > 0;
+  const { inTurn } = sideNames.value;
   return (
-    <section class="changes" aria-label={sideNames.value.inTurn ? "What changed" : "What differs"}>
-      <h2>Lowest frames that explain it</h2>
+    <section class="changes" aria-label={inTurn ? "What changed" : "What differs"}>
+      <h2 title="The lowest frames that have it: their callers changed because they call them">
+        What explains the {inTurn ? "change" : "difference"}
+      </h2>
       {shown === null || found.length === 0 ? (
         <p class="dim">{hasBoth ? "No significant change in any frame." : "There is nothing to compare with."}</p>
       ) : (
@@ -182,7 +185,7 @@ function OwnChanges({ telling }: { telling: Telling }) {
   const rows = changedRows(answer.rows).filter(({ state }) => isWanted(state, page.value.only));
   return (
     <>
-      <h2>Functions by change of self</h2>
+      <h2 title="Samples in the function itself, without what it calls">Functions by change of self</h2>
       <p class="judged dim">{judgedText(answer)}</p>
       <ol class="own" data-testid="own-changes">
         {rows.slice(0, MOST_FUNCTIONS).map((row) => (

@@ -77,17 +77,11 @@ export function DataCard({ answer }: { answer: ParsedDiff }) {
   return (
     <div class="card data" data-testid="data" aria-busy={diff.stale.value}>
       <Caveats answer={answer} />
-      <Quality name="A" {...side(base, answer.type)} />
-      <Quality name="B" {...side(comparison, answer.type)} />
+      <Quality name="A" answer={base} unit={unitOf({ unit: "samples", ...base, type: answer.type })} />
+      <Quality name="B" answer={comparison} unit={unitOf({ unit: "samples", ...comparison, type: answer.type })} />
       <Control answer={answer} />
     </div>
   );
-}
-
-function side(of: DiffAnswer["base"], type: string) {
-  const { samples, cores: level, cpu_seconds: cpuSeconds, periods, exposure, quality } = of;
-  const unit = unitOf({ unit: "samples", ...of, type });
-  return { window: of, samples, rate: level ?? of.rate ?? 0, cpuSeconds, unit, periods, exposure, quality };
 }
 
 /** A/A: nothing changed by construction, unless A itself is unstable. */

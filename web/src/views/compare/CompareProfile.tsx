@@ -147,7 +147,12 @@ export function CompareProfile() {
           </>
         }
         tabs={[
-          { id: "causes", title: "Causes", content: () => <Causes answer={answer} /> },
+          {
+            id: "causes",
+            title: "Causes",
+            hint: "Which functions explain what differs",
+            content: () => <Causes answer={answer} />,
+          },
           {
             id: "functions",
             title: "Functions",
@@ -157,11 +162,18 @@ export function CompareProfile() {
           ...presentLabels.value.map((label) => ({
             id: label,
             title: label.charAt(0).toUpperCase() + label.slice(1),
+            hint: `Which ${label} differs, with the time of each on both sides`,
             content: () => <LabelTab label={label} hasBoth={hasBoth} />,
             // The answer of another label is not shown at all.
             isStale: () => labelDiff.stale.value && labelDiff.data.value?.by === label,
           })),
-          { id: "spent", title: "Spent by", content: () => <SpentBy />, isStale: () => false },
+          {
+            id: "spent",
+            title: "Spent by",
+            hint: "Whose time a frame is, on both sides",
+            content: () => <SpentBy />,
+            isStale: () => false,
+          },
         ]}
       />
     </>

@@ -137,19 +137,34 @@ export function ExploreProfile() {
           <RankTable answer={ranking.data.value} choice={<RankChoice />} />
         )),
     },
-    { id: "spent", title: "Spent by", content: () => <SpentBy />, isStale: () => false },
+    {
+      id: "spent",
+      title: "Spent by",
+      hint: "Whose time it is",
+      content: () => <SpentBy />,
+      isStale: () => false,
+    },
     ...(view === "explore"
       ? [
           {
             id: "changed",
             title: "Changed most",
+            hint: "Since an earlier window",
             content: () => <ChangedMost choice={<RankChoice />} />,
             isStale: () => changedMost.stale.value && changedMost.data.value?.by === rank,
           },
         ]
       : []),
     ...(view === "explore" && hasLists
-      ? [{ id: "lists", title: "Top lists", content: () => <TopLists />, isStale: () => lists.stale.value }]
+      ? [
+          {
+            id: "lists",
+            title: "Top lists",
+            hint: "Who takes most",
+            content: () => <TopLists />,
+            isStale: () => lists.stale.value,
+          },
+        ]
       : []),
   ];
   return (
@@ -157,17 +172,7 @@ export function ExploreProfile() {
       {error !== null && <ErrorNotice error={error} />}
       {isOpen("data") && (
         <div class="card data" aria-busy={flamegraph.stale.value}>
-          <Quality
-            name=""
-            window={answer}
-            samples={answer.samples}
-            rate={answer.cores ?? answer.rate ?? 0}
-            cpuSeconds={answer.cpu_seconds}
-            unit={counted.value}
-            periods={answer.periods}
-            exposure={answer.exposure}
-            quality={answer.quality}
-          />
+          <Quality name="" answer={answer} unit={counted.value} />
         </div>
       )}
       <Graph

@@ -54,12 +54,13 @@ export interface FlamegraphProps {
 }
 
 export function Flamegraph(props: FlamegraphProps) {
-  const { tree, focus, search, selected, pointed, theme, colourBy, pair, flame, measure } = props;
+  const { tree, focus, search, selected, pointed, theme, colourBy, pair, flame, part, measure } = props;
   const { onZoom, onSelect, onReset, tip: Tooltip, frameMenu: FrameMenu } = props;
   const colours = useRef<Colours | null>(null);
   const runs = useRef(new Runs());
   const map = useRef<HTMLCanvasElement>(null);
   const minimap = useRef(new Minimap());
+  const drawnTop = useRef(-1);
   const [menu, setMenu] = useState<{ tree: Tree; node: number; x: number } | null>(null);
   // A frame of the tree before would be another frame in this one.
   const open = menu !== null && menu.tree === tree ? menu : null;
@@ -68,6 +69,7 @@ export function Flamegraph(props: FlamegraphProps) {
   const drawn = useCanvas((context, surface) => {
     if (colours.current?.fits(tree, theme, colourBy, pair) !== true)
       colours.current = new Colours(tree, theme, colourBy, pair);
+    drawnTop.current = box.current?.scrollTop ?? 0;
     const scene: Scene = {
       tree,
       view: range.view.current,
@@ -79,20 +81,15 @@ export function Flamegraph(props: FlamegraphProps) {
       theme,
       flame,
       ...surface,
-      scrollTop: box.current?.scrollTop ?? 0,
+      scrollTop: drawnTop.current,
       firstRow: scroll.inSight.first,
       rows: scroll.rows,
       runs: runs.current,
     };
     paint(context, scene, colours.current);
     if (map.current !== null) minimap.current.paint(map.current, scene, colours.current, scroll.whole);
-  });
+  }, null);
   const { box, canvas, size, style } = drawn;
-
-  // Seen in the browser's own recordings, and by `cargo xtask bench web`.
-  useLayoutEffect(() => {
-    performance.mark("stakeout:flamegraph", { detail: tree.size });
-  }, [tree]);
 
   const zoom = (node: number) => {
     setCopied("");
@@ -105,10 +102,24 @@ export function Flamegraph(props: FlamegraphProps) {
   };
 
   const range = useRange(props, drawn);
-  const scroll = useScroll(props, drawn);
+  const scroll = useScroll(props, drawn, drawnTop);
   const pointer = usePointer(props, drawn, map, range, scroll, { onZoom: zoom, onMenu: openMenu });
-  const { rows } = scroll;
+  const { rows, inSight, whole } = scroll;
   const { hover } = pointer;
+
+  // Behind the hooks that place the box and what is in sight of the width: a change is one picture, and what is told
+  // anew with the same picture is none.
+  useLayoutEffect(() => {
+    if (!range.isGliding()) drawn.draw();
+  }, [
+    ...[size, tree, focus, part, search, selected, pointedName, theme, colourBy, pair, flame],
+    ...[open?.node, hover?.node, inSight, rows, whole.first, whole.rows],
+  ]);
+
+  // Seen in the browser's own recordings once it is drawn, and by `cargo xtask bench web`.
+  useLayoutEffect(() => {
+    performance.mark("stakeout:flamegraph", { detail: tree.size });
+  }, [tree]);
 
   const select = (node: number) => {
     setCopied("");

@@ -1,6 +1,7 @@
 /**
  * The whole graph in little, with the part that is in sight. It is painted once for a tree, its colours and a search,
- * at most one row a pixel; moving about only moves the frame around what is seen.
+ * at most one row a pixel; moving about only moves the frame around what is seen. With the root at the bottom it is the
+ * same picture, turned over.
  */
 import { type Cells, cellsOf, hitPixels } from "../../logic/flame/cells.ts";
 import { rowRuns, viewOf } from "../../logic/flame/layout.ts";
@@ -17,11 +18,11 @@ export interface Span {
   rows: number;
 }
 
+/** With the root on top. */
 interface Picture {
   tree: Tree;
   colours: Colours;
   width: number;
-  flame: boolean;
   rows: number;
   canvas: HTMLCanvasElement;
   lines: Line[];
@@ -29,7 +30,8 @@ interface Picture {
   faint: Uint32Array | null;
   /** The newest search, and the pixels of all. */
   search: Search | null;
-  marked: ImageData;
+  pixels: ImageData;
+  marked: HTMLCanvasElement;
 }
 
 export class Minimap {
@@ -49,7 +51,6 @@ export class Minimap {
       known.tree === tree &&
       known.colours === colours &&
       known.width === w &&
-      known.flame === flame &&
       known.rows === span.rows;
     const picture = isFresh
       ? known
@@ -57,21 +58,21 @@ export class Minimap {
           tree,
           colours,
           width: w,
-          flame,
           rows: span.rows,
           lines: linesOf(scene, span, w, h),
           canvas: blank(w, h),
           faint: null,
           search: null,
-          marked: new ImageData(w, h),
+          pixels: new ImageData(w, h),
+          marked: blank(w, h),
         };
     if (!isFresh) draw(picture, scene, colours);
     this.picture = picture;
-    if (search === null) context.drawImage(picture.canvas, 0, 0);
-    else {
-      if (picture.search !== search) mark(picture, scene, search);
-      context.putImageData(picture.marked, 0, 0);
-    }
+    if (search !== null && picture.search !== search) mark(picture, scene, search);
+    context.imageSmoothingEnabled = false;
+    if (flame) context.setTransform(1, 0, 0, -1, 0, h);
+    context.drawImage(search === null ? picture.canvas : picture.marked, 0, 0);
+    context.setTransform(1, 0, 0, 1, 0, 0);
     frame(context, scene, span, w, h);
   }
 }
@@ -84,13 +85,12 @@ interface Line {
 }
 
 /** At most one line a pixel; of more rows some are left out. */
-function linesOf({ tree, flame }: Scene, span: Span, width: number, height: number): Line[] {
+function linesOf({ tree }: Scene, span: Span, width: number, height: number): Line[] {
   const lines = Math.min(span.rows, height);
   const whole = viewOf(tree, ROOT);
   return Array.from({ length: lines }, (_, line) => {
-    const place = flame ? lines - 1 - line : line;
-    const top = Math.floor((place / lines) * height);
-    const tall = Math.max(1, Math.floor(((place + 1) / lines) * height) - top);
+    const top = Math.floor((line / lines) * height);
+    const tall = Math.max(1, Math.floor(((line + 1) / lines) * height) - top);
     const row = span.first + Math.floor((line / lines) * span.rows);
     return { row, top, height: tall, cells: cellsOf(tree, row, whole, width) };
   });
@@ -134,7 +134,7 @@ function faintOf({ canvas: { width, height }, canvas }: Picture, ground: string)
  * of thousands.
  */
 function mark(picture: Picture, scene: Scene, search: Search): void {
-  const { lines, marked: image, width } = picture;
+  const { lines, pixels: image, width } = picture;
   const ink = inkOf(scene.theme);
   picture.faint ??= faintOf(picture, ink.ground);
   const pixels = new Uint32Array(image.data.buffer);
@@ -156,6 +156,7 @@ function mark(picture: Picture, scene: Scene, search: Search): void {
     for (let y = top * width; y < bottom; y += width)
       for (let x = 0; x < width; x++) if (marked[x] === 1) pixels[y + x] = hit;
   }
+  contextOf(picture.marked)?.putImageData(image, 0, 0);
   picture.search = search;
 }
 

@@ -21,15 +21,21 @@ const SETTLED_MS = 220;
 
 export type Range = ReturnType<typeof useRange>;
 
+/** Who uses it draws what has changed, unless it glides: then each step is drawn from here. */
 export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon }: Drawn) {
   const limits = viewOf(tree, focus);
   const view = useRef<View>(partOf(part, limits));
 
+  /** The next step; 0 while nothing glides. */
   const gliding = useRef(0);
+  const stop = () => {
+    cancelAnimationFrame(gliding.current);
+    gliding.current = 0;
+  };
   const glideTo = (target: View) => {
     const start = view.current;
     const began = performance.now();
-    cancelAnimationFrame(gliding.current);
+    stop();
     gliding.current = requestAnimationFrame(function glide(now) {
       const part = Math.min(1, Math.max(0, now - began) / ZOOM_MS);
       const eased = 1 - (1 - part) ** 3;
@@ -38,7 +44,7 @@ export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon 
         until: start.until + (target.until - start.until) * eased,
       };
       draw();
-      if (part < 1) gliding.current = requestAnimationFrame(glide);
+      gliding.current = part < 1 ? requestAnimationFrame(glide) : 0;
     });
   };
 
@@ -48,11 +54,9 @@ export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon 
     const still = lastTree.current !== tree || matchMedia("(prefers-reduced-motion: reduce)").matches;
     const target = partOf(part, limits);
     lastTree.current = tree;
-    if (still) {
-      view.current = target;
-      draw();
-    } else if (partText(view.current, limits) !== part) glideTo(target);
-    return () => cancelAnimationFrame(gliding.current);
+    if (still) view.current = target;
+    else if (partText(view.current, limits) !== part) glideTo(target);
+    return stop;
   }, [tree, focus, part]);
 
   // The address follows once the wheel or the pointer rests.
@@ -71,5 +75,5 @@ export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon 
     if (focus === ROOT && part === "") glideTo(limits);
   };
 
-  return { limits, view, show, reset };
+  return { limits, view, show, reset, isGliding: () => gliding.current !== 0 };
 }

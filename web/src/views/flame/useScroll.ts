@@ -2,6 +2,7 @@
  * Which rows there are, and where the box is scrolled to. In: the tree, what of its width is in sight, and the size of
  * the box. Out: places of rows. The root stays in sight, and what is selected comes into it.
  */
+import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { partOf, rowsInSight, viewOf } from "../../logic/flame/layout.ts";
 import { scrollToRow } from "../../logic/table/rows.ts";
@@ -22,7 +23,12 @@ const ROW_WORTH = 0.3;
 
 export type Scroll = ReturnType<typeof useScroll>;
 
-export function useScroll({ tree, focus, part, flame, selected }: Given, { box, size, drawSoon }: Drawn) {
+/** `drawnTop`: where the box was scrolled to when its picture was drawn. */
+export function useScroll(
+  { tree, focus, part, flame, selected }: Given,
+  { box, size, drawSoon }: Drawn,
+  drawnTop: RefObject<number>,
+) {
   const inSight = useMemo(() => {
     const limits = viewOf(tree, focus);
     const shown = partOf(part, limits);
@@ -57,7 +63,8 @@ export function useScroll({ tree, focus, part, flame, selected }: Given, { box, 
     // The browser tells of a scroll a frame later: a box that has another height by then is about to be placed anew,
     // and what lies below it now is nobody's wish.
     if (box.current?.clientHeight === last.current.height) measureBelow(last.current.height);
-    drawSoon();
+    // What was scrolled here is drawn already.
+    if (box.current?.scrollTop !== drawnTop.current) drawSoon();
   };
   useLayoutEffect(() => {
     const element = box.current;

@@ -5,6 +5,7 @@ import { rowLabels } from "../../logic/tree/rows.ts";
 import { page } from "../../state/address/page.ts";
 import { sent } from "../../state/screen/tree.ts";
 import { saveAs } from "../lazyViews.tsx";
+import { MenuAction } from "../ui/Menu.tsx";
 
 export interface Download {
   path: "/flamegraph" | "/diff" | "/timeline";
@@ -62,18 +63,15 @@ export function DownloadLinks({ path, parameters, by, close }: Download & { clos
   return (
     <ul class="menu-list">
       {SAVED.map(([kind, title, purpose]) => (
-        <li key={kind}>
-          <button
-            type="button"
-            onClick={() => {
-              close();
-              saveAs(kind);
-            }}
-          >
-            <b>{title}</b>
-            <small>{purpose}</small>
-          </button>
-        </li>
+        <MenuAction
+          key={kind}
+          title={title}
+          purpose={purpose}
+          onTake={() => {
+            close();
+            saveAs(kind);
+          }}
+        />
       ))}
       {every.map(([from, more, title, purpose]) => (
         <li key={title}>

@@ -72,7 +72,7 @@ function actionsOf(shown: Tree, node: number | null): FrameAction[] {
 
 export function Graph({ measure, loading, download, tools, tabs: others, picture }: Props) {
   const { tree: shown, fault } = tree.value;
-  const { pane, layout, unit } = page.value;
+  const { pane, unit } = page.value;
   const isPhone = useMedia(PHONE);
   const isNarrow = useMedia(NARROW);
   const isShown = shown !== null;
@@ -115,15 +115,7 @@ export function Graph({ measure, loading, download, tools, tabs: others, picture
             <RowsChoice />
             <ColourChoice />
             <LegendButton />
-            <button
-              type="button"
-              class="button"
-              aria-label={layout === "icicle" ? "Icicle" : "Flame"}
-              title={layout === "icicle" ? "Icicle: put the root at the bottom" : "Flame: put the root on top"}
-              onClick={() => navigate({ layout: layout === "icicle" ? "flame" : "icicle" })}
-            >
-              ⇅
-            </button>
+            <LayoutButton />
             {download}
           </>
         )}
@@ -152,6 +144,22 @@ export function Graph({ measure, loading, download, tools, tabs: others, picture
       )}
       {pane === "table" && <Chips />}
     </section>
+  );
+}
+
+/** By itself: which way the frames stand makes nothing else of the card anew, such as the tables beside them. */
+function LayoutButton() {
+  const isIcicle = page.value.layout === "icicle";
+  return (
+    <button
+      type="button"
+      class="button"
+      aria-label={isIcicle ? "Icicle" : "Flame"}
+      title={isIcicle ? "Icicle: put the root at the bottom" : "Flame: put the root on top"}
+      onClick={() => navigate({ layout: isIcicle ? "flame" : "icicle" })}
+    >
+      ⇅
+    </button>
   );
 }
 

@@ -10,6 +10,8 @@ import { isTreeStale } from "../../state/screen/tree.ts";
 export interface Tab {
   id: string;
   title: string;
+  /** What it tells, where its title may say too little. */
+  hint?: string;
   content: () => ComponentChildren;
   /** What it shows is of an earlier question; left out: as the tree is. */
   isStale?: () => boolean;
@@ -53,12 +55,13 @@ export function TabBar({ tabs, chosen, onChoose }: BarProps) {
   };
   return (
     <div class="pane-tabs" role="tablist" aria-label="Beside the graph" onKeyDown={onKeyDown}>
-      {tabs.map(({ id, title }) => (
+      {tabs.map(({ id, title, hint }) => (
         <button
           key={id}
           id={idOf(id)}
           type="button"
           role="tab"
+          title={hint}
           aria-selected={id === chosen}
           aria-controls={id === chosen && id !== FRAMES ? PANEL : undefined}
           tabIndex={id === chosen || (chosen === "" && id === tabs[0]?.id) ? 0 : -1}

@@ -80,7 +80,7 @@ function Subject() {
     );
   return subject.isBroken
     ? "All samples that are selected: the search is no expression, and narrows nothing."
-    : "All samples that are selected; a selected frame, or a search, narrows it.";
+    : "All samples that are selected. Select a frame, or search for a function, to see whose time that is.";
 }
 
 function OneWindow() {

@@ -27,7 +27,7 @@ export function Scope() {
     <QueryBox
       name="Selector"
       value={query}
-      placeholder='all samples — try {service="…"}'
+      placeholder='all samples — type a name, or {service="…"}'
       error={selectorFaults.value.query}
       onSubmit={(text) => navigate({ query: text, focus: "" })}
     />

@@ -58,6 +58,7 @@ export function Offers() {
       : values.map((value) => [value, ""] as const);
   return (
     <p class="offers-row" data-testid="offers">
+      {found.length > 0 && <span class="dim">What is looked for ran on</span>}
       {offers.slice(0, MOST_OFFERS).map(([value, samples]) => (
         <button key={value} type="button" class="button" onClick={() => choose("cpu", value)}>
           CPU {value} <span class="dim">{samples}</span>

@@ -58,17 +58,7 @@ function Data() {
   if (source === null || answer === null || answer.samples === 0) return null;
   return (
     <div class="card data" aria-busy={source.stale.value}>
-      <Quality
-        name=""
-        window={answer}
-        samples={answer.samples}
-        rate={answer.cores ?? answer.rate ?? 0}
-        cpuSeconds={answer.cpu_seconds}
-        unit={unitOf(answer)}
-        periods={answer.periods}
-        exposure={answer.exposure}
-        quality={answer.quality}
-      />
+      <Quality name="" answer={answer} unit={unitOf(answer)} />
     </div>
   );
 }

@@ -35,3 +35,22 @@ export function Menu({ label, name, children, class: extra = "", onNear }: Props
     </div>
   );
 }
+
+interface ActionProps {
+  title: string;
+  purpose: string;
+  onTake: () => void;
+  id?: string;
+}
+
+/** A line of a menu: what it does, and what for. */
+export function MenuAction({ title, purpose, onTake, id }: ActionProps) {
+  return (
+    <li>
+      <button type="button" data-testid={id} onClick={onTake}>
+        <b>{title}</b>
+        <small>{purpose}</small>
+      </button>
+    </li>
+  );
+}

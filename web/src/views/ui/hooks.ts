@@ -46,15 +46,17 @@ export function styleOf(element: Element): (name: string) => string {
   return (name) => style.getPropertyValue(name).trim();
 }
 
+const NOTHING = () => {};
+
 /** Where the page's style has other colours than its theme says; as in `style/base.css`. */
 const OTHER_COLOURS = ["(prefers-contrast: more)", "(forced-colors: active)"];
 
 /**
  * A canvas as large as the content of its box, sharp on every screen. It is painted when its size, the density of the
- * screen, the contrast that is asked for or one of `of` changes (after every render where that is left out), and by
- * `draw`; what moves with the pointer is painted once a frame, by `drawSoon`.
+ * screen, the contrast that is asked for or one of `of` changes (after every render where that is left out; by the
+ * caller where it is null), and by `draw`; what moves with the pointer is painted once a frame, by `drawSoon`.
  */
-export function useCanvas(paint: Paint, of?: readonly unknown[]) {
+export function useCanvas(paint: Paint, of?: readonly unknown[] | null) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const size = useSize(box);
@@ -75,7 +77,7 @@ export function useCanvas(paint: Paint, of?: readonly unknown[]) {
     cancelAnimationFrame(planned.current);
     planned.current = requestAnimationFrame(draw);
   }, []);
-  useLayoutEffect(draw, of && [size, ...of]);
+  useLayoutEffect(of === null ? NOTHING : draw, of === null ? [] : of && [size, ...of]);
   useEffect(() => () => cancelAnimationFrame(planned.current), []);
   useEffect(() => {
     const queries = [`(resolution: ${devicePixelRatio}dppx)`, ...OTHER_COLOURS].map((query) => matchMedia(query));
