@@ -55,9 +55,10 @@ describe("the graph of wakers", () => {
   });
 
   it("says of how much it is known", () => {
-    expect(knownText({ known: 9, unknown: 1 }, 1)).toBe("known of 9 s of 10 s (90 %); of 1 s nobody is known");
-    expect(knownText({ known: 4, unknown: 0 }, 0.5)).toBe("known of all 2 s");
-    expect(knownText({ known: 0, unknown: 4 }, 0.5)).toBe("nobody is known of all 2 s");
+    const said = (known: number, unknown: number) => knownText({ known, unknown }, 0.5).replaceAll("\u202f", " ");
+    expect(said(9, 1)).toBe("known of 4.50 s of 5.00 s (90.0 %); of 500 ms nobody is known");
+    expect(said(4, 0)).toBe("known of all 2.00 s");
+    expect(said(0, 4)).toBe("nobody is known of all 2.00 s");
   });
 
   it("says what its frames stand for", () => {
