@@ -29,9 +29,9 @@ describe("the graph of wakers", () => {
   const main = "native,shop,main";
 
   it("is of all waits, of those of a row, or of those with the zoomed frame at its place", () => {
-    expect(wokenOf(waits, ROOT, false)).toEqual({ rows: [], match: null, name: "", isWider: false });
-    expect(wokenOf(waits, 1, false)).toEqual({ rows, match: null, name: "service shop", isWider: false });
-    expect(wokenOf(waits, 3, false)).toEqual({
+    expect(wokenOf(waits, ROOT, [])).toEqual({ rows: [], match: null, name: "", isWider: false });
+    expect(wokenOf(waits, 1, [])).toEqual({ rows, match: null, name: "service shop", isWider: false });
+    expect(wokenOf(waits, 3, [])).toEqual({
       rows,
       match: { match_path: `${main};native,shop,take` },
       name: "take",
@@ -40,18 +40,27 @@ describe("the graph of wakers", () => {
   });
 
   it("is of more where the server does not know the place, which is said", () => {
-    expect(wokenOf(waits, 3, true)).toEqual({
+    expect(wokenOf(waits, 3, [{ op: "invert", name: "" }])).toEqual({
       rows,
       match: { match_frame: "native,shop,take" },
       name: "take",
       isWider: true,
     });
-    expect(wokenOf(waits, 4, false)).toEqual({
+    expect(wokenOf(waits, 4, [])).toEqual({
       rows,
       match: { match_path: main },
       name: "2 frames below the threshold",
       isWider: true,
     });
+  });
+
+  it("is of the stacks that are left, where only those of a function are", () => {
+    const focus = { op: "focus", name: "take(int)" } as const;
+    const match = { match: "^take\\(int\\)$" };
+    expect(wokenOf(waits, ROOT, [focus])).toEqual({ rows: [], match, name: "take(int)", isWider: false });
+    expect(wokenOf(waits, ROOT, [{ op: "focus", name: "main" }, focus]).isWider).toBe(true);
+    expect(wokenOf(waits, ROOT, [{ op: "hide", name: "main" }])).toEqual(wokenOf(waits, ROOT, []));
+    expect(wokenOf(waits, 1, [focus])).toEqual({ rows, match: null, name: "service shop", isWider: true });
   });
 
   it("says of how much it is known", () => {

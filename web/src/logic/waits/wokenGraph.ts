@@ -2,8 +2,10 @@
  * Who ended the waits of a graph, as a graph above it. In: the waits' tree, what of it is zoomed, and what the server
  * tells of wakers. Out: what is asked for beside the selection, and words.
  */
+import { exactPattern, serverPattern } from "../flame/search.ts";
 import type { LabelMatcher } from "../labels/selector.ts";
 import { duration, percent, shareOf } from "../text/format.ts";
+import type { Transform } from "../transform/list.ts";
 import { type FrameMatch, matchOf, pathMatchOf } from "../tree/frameMatch.ts";
 import { isRow, rowMatchers, titleOf } from "../tree/rows.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../tree/tree.ts";
@@ -17,21 +19,30 @@ const NOBODY = "[no waker known]";
 export interface WokenOf {
   /** Values of the rows above the zoomed frame. */
   rows: readonly LabelMatcher[];
-  match: FrameMatch | null;
-  /** The zoomed frame; empty: all waits count. */
+  match: FrameMatch | { match: string } | null;
+  /** The zoomed frame, or the one that the graph is of; empty: all waits count. */
   name: string;
-  /** More waits count than are in sight, since the server does not know the zoomed frame's place. */
+  /** More waits count than are in sight, since the server does not know the place of what is looked at. */
   isWider: boolean;
 }
 
-/** `isChanged`: the tree shows stacks in another way than they were taken. */
-export function wokenOf(tree: Tree, focus: number, isChanged: boolean): WokenOf {
+/** What leaves only stacks with a function. */
+const NARROWING: ReadonlySet<Transform["op"]> = new Set(["focus", "sandwich"]);
+
+/** `transforms`: what was done to the tree. */
+export function wokenOf(tree: Tree, focus: number, transforms: readonly Transform[]): WokenOf {
+  const narrowed = transforms.filter(({ op }) => NARROWING.has(op));
+  const only = narrowed.at(-1)?.name;
+  if (focus === ROOT && only !== undefined)
+    return { rows: [], match: { match: serverPattern(exactPattern(only)) }, name: only, isWider: narrowed.length > 1 };
+  const isChanged = transforms.length > 0;
   let at = focus;
   // What was folded is asked for by its parent.
   while (at !== ROOT && kindName(tree, at) === "trimmed") at = tree.parent[at] as number;
   const name = focus === ROOT ? "" : titleOf(tree, focus);
   const rows = rowMatchers(tree, at);
-  if (at === ROOT || isRow(tree, at)) return { rows, match: null, name, isWider: at !== focus };
+  if (at === ROOT || isRow(tree, at))
+    return { rows, match: null, name, isWider: at !== focus || narrowed.length > 0 };
   const path = isChanged ? null : pathMatchOf(tree, at);
   const key = { name: frameName(tree, at), module: moduleName(tree, at), kind: kindName(tree, at) };
   return { rows, match: path ?? matchOf(key), name, isWider: path === null || at !== focus };

@@ -1,6 +1,6 @@
 /** Who ended the waits of the graph, of its zoomed frame: asked for while it is shown. */
 import { computed } from "@preact/signals";
-import { api } from "../../api/index.ts";
+import { api, type Parameters } from "../../api/index.ts";
 import { withMatchers } from "../../logic/labels/selector.ts";
 import type { ParsedFlamegraph } from "../../logic/tree/answer.ts";
 import { findFocus } from "../../logic/tree/focus.ts";
@@ -21,7 +21,7 @@ export const hasGraph = computed(() => fields.pane.value === "both" || fields.pa
 const subjectNow = computed<WokenOf | null>(() => {
   const shown = tree.value.tree;
   if (!fields.woken.value || !hasGraph.value || fields.type.value !== WAITED || shown === null) return null;
-  return wokenOf(shown, focus.value.node, transforms.value.length > 0);
+  return wokenOf(shown, focus.value.node, transforms.value);
 });
 
 /** Who ended which waits. */
@@ -30,7 +30,8 @@ export interface WokenBy {
   graph: ParsedFlamegraph;
 }
 
-export const wokenBy: Resource<WokenBy> = resource(() => {
+/** As the server is asked for it, in whatever form. */
+export const wokenAsked = computed<{ subject: WokenOf; parameters: Parameters } | null>(() => {
   const [subject, waits, selected] = [subjectNow.value, flamegraph.data.value, single.value];
   // A frame of an earlier answer need not be in the one that comes.
   if (subject === null || waits === null || selected === null || flamegraph.stale.value) return null;
@@ -40,11 +41,17 @@ export const wokenBy: Resource<WokenBy> = resource(() => {
     // The very window of the graph below, whatever is now meanwhile.
     from: waits.from,
     until: waits.until,
-    min_share: MIN_SHARE,
     stacks: "wakers",
     group: WAKER_ROWS,
     ...subject.match,
   };
+  return { subject, parameters };
+});
+
+export const wokenBy: Resource<WokenBy> = resource(() => {
+  if (wokenAsked.value === null) return null;
+  const { subject } = wokenAsked.value;
+  const parameters = { ...wokenAsked.value.parameters, min_share: MIN_SHARE };
   return ask("who ended the waits", parameters, async (signal) => ({
     subject,
     graph: await parse("flamegraph", await api.flamegraph(parameters, signal), signal),
