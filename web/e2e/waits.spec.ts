@@ -262,10 +262,13 @@ test("who ended waits stands above them as a second graph", async ({ page }) => 
     return (await server.get(`/api/v1/flamegraph?${new URLSearchParams(given)}`)).text();
   };
   const folded = await ask({ stacks: "wakers", group: "process,thread", format: "collapsed" });
-  const wakers = folded.trim().split("\n").map((line) => {
-    const [process = "", thread = ""] = line.split(";");
-    return { process, thread, counts: Number(line.slice(line.lastIndexOf(" "))) };
-  });
+  const wakers = folded
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const [process = "", thread = ""] = line.split(";");
+      return { process, thread, counts: Number(line.slice(line.lastIndexOf(" "))) };
+    });
   const sum = (of: typeof wakers) => of.reduce((all, { counts }) => all + counts, 0);
   const holder = wakers.filter(({ thread }) => thread === "wk-holds");
   const others = wakers.filter(({ thread }) => thread !== "wk-holds" && thread !== "[no thread]");

@@ -131,7 +131,10 @@ test("who ended waits is offered for them alone, and comes with the files", asyn
   await page.getByRole("button", { name: "Download" }).click();
   const link = page.getByRole("link", { name: /^Woken by: Collapsed stacks/ });
   const folded = await (await page.request.get((await link.getAttribute("href")) ?? "")).text();
-  const lines = folded.trim().split("\n").map((line) => line.split(";").slice(1).join(";"));
+  const lines = folded
+    .trim()
+    .split("\n")
+    .map((line) => line.split(";").slice(1).join(";"));
   expect(lines.sort()).toEqual(["[no thread];[no waker known] 1", "reader;main;post 1", "writer;main;unlock 1"]);
   await page.keyboard.press("Escape");
   await tool.click();

@@ -41,8 +41,7 @@ export function wokenOf(tree: Tree, focus: number, transforms: readonly Transfor
   while (at !== ROOT && kindName(tree, at) === "trimmed") at = tree.parent[at] as number;
   const name = focus === ROOT ? "" : titleOf(tree, focus);
   const rows = rowMatchers(tree, at);
-  if (at === ROOT || isRow(tree, at))
-    return { rows, match: null, name, isWider: at !== focus || narrowed.length > 0 };
+  if (at === ROOT || isRow(tree, at)) return { rows, match: null, name, isWider: at !== focus || narrowed.length > 0 };
   const path = isChanged ? null : pathMatchOf(tree, at);
   const key = { name: frameName(tree, at), module: moduleName(tree, at), kind: kindName(tree, at) };
   return { rows, match: path ?? matchOf(key), name, isWider: path === null || at !== focus };

@@ -54,8 +54,7 @@ export function DownloadLinks({ path, parameters, by, close }: Download & { clos
     ...(woken === null
       ? []
       : FORMATS[path].map(
-          ([format, title, purpose]) =>
-            [path, { ...woken.parameters, format }, `Woken by: ${title}`, purpose] as const,
+          ([format, title, purpose]) => [path, { ...woken.parameters, format }, `Woken by: ${title}`, purpose] as const,
         )),
     ...(path === "/timeline"
       ? []
