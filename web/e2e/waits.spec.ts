@@ -254,6 +254,78 @@ test("a timeline shows waits between the samples of a thread, in words", async (
   await expect.poll(() => parameter(page, "waits")).toBe("0");
 });
 
+test("who ended waits stands above them as a second graph", async ({ page }) => {
+  // One thread alone has what this one waits for.
+  const wants = { type: "off_cpu", query: '{thread="wk-wants",wait.class="lock"}' };
+  const ask = async (more: Record<string, string>) => {
+    const given = { ...wants, from: String(window.from), until: String(window.until), ...more };
+    return (await server.get(`/api/v1/flamegraph?${new URLSearchParams(given)}`)).text();
+  };
+  const folded = await ask({ stacks: "wakers", group: "process,thread", format: "collapsed" });
+  const wakers = folded
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const [process = "", thread = ""] = line.split(";");
+      return { process, thread, counts: Number(line.slice(line.lastIndexOf(" "))) };
+    });
+  const sum = (of: typeof wakers) => of.reduce((all, { counts }) => all + counts, 0);
+  const holder = wakers.filter(({ thread }) => thread === "wk-holds");
+  const others = wakers.filter(({ thread }) => thread !== "wk-holds" && thread !== "[no thread]");
+  expect(sum(holder)).toBeGreaterThan(0);
+  expect(sum(others)).toBeLessThan(0.1 * sum(holder));
+  // Together with the rest they are all of the waits.
+  const [own, woken] = [JSON.parse(await ask({})), JSON.parse(await ask({ stacks: "wakers" }))];
+  expect(woken.samples).toBe(own.samples);
+  expect(woken.wakers.known + woken.wakers.unknown).toBe(own.samples);
+
+  await page.goto(at(window, { ...wants, by: "thread" }));
+  const tool = page.getByTestId("woken-tool");
+  await expect(tool).toHaveAttribute("aria-pressed", "false");
+  await expect(page.getByTestId("woken")).toHaveCount(0);
+  await tool.click();
+  await expect.poll(() => parameter(page, "woken")).toBe("1");
+  const above = page.getByTestId("woken");
+  const below = page.getByTestId("waiting").getByTestId("flamegraph");
+  await expect(above.getByTestId("woken-known")).toHaveText(/^known of /);
+  await expect(below).toBeVisible();
+  expect(await serious(page)).toEqual([]);
+  // The search is one.
+  await page.getByTestId("search").fill("e");
+  await expect(above.getByTestId("woken-found")).toHaveText(/^found in /);
+  // What is zoomed below is what the upper one is of.
+  const asked = page.waitForRequest((one) => /stacks=wakers.*match_path=/.test(one.url()));
+  const { width } = (await below.boundingBox()) ?? { width: 0 };
+  await below.click({ position: { x: width / 2, y: 19 + 9 } });
+  await asked;
+  await expect(above.getByTestId("woken-known")).toHaveText(/: known of /);
+  await page.goBack();
+  await expect(above.getByTestId("woken-known")).toHaveText(/^known of /);
+  await tool.click();
+  await expect(above).toHaveCount(0);
+  await expect(page.getByTestId("flamegraph")).toHaveCount(1);
+
+  // A frame of the upper one is zoomed by itself, and by keys.
+  const waker = `process=${holder[0]?.process ?? ""};thread=wk-holds`;
+  await page.goto(at(window, { ...wants, by: "thread", woken: "1", waker }));
+  await expect(above.getByTestId("reset-waker")).toBeVisible();
+  const canvas = above.getByTestId("flamegraph");
+  await canvas.focus();
+  await page.keyboard.press("ArrowUp");
+  await expect(above.getByTestId("selected-waker")).toContainText(/^thread wk-holds, .*: waits that it ended$/);
+  await page.keyboard.press("Escape");
+  await expect.poll(() => parameter(page, "waker")).toBe(null);
+  await expect(above.getByTestId("reset-waker")).toHaveCount(0);
+  await expect.poll(() => parameter(page, "focus")).toBe(null);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.setViewportSize({ width: 390, height: 844 });
+  await expect(canvas).toBeVisible();
+  await expect(below).toBeVisible();
+  expect(await serious(page)).toEqual([]);
+  await above.getByRole("button", { name: "Hide who ended these waits" }).click();
+  await expect.poll(() => parameter(page, "woken")).toBe(null);
+});
+
 test("without a choice CPU time is looked at", async ({ page }) => {
   await page.goto(at(window, { query: THREADS }));
   await expect(page.getByRole("button", { name: "Profile type: CPU time" })).toBeVisible();

@@ -272,13 +272,21 @@ async fn flamegraph(
     view.group = parameters.labels("group")?;
     view.sorted = format != "json";
     view.stacks = format == "pprof";
-    let (title, about) = (title(&question), question.clone());
+    let of_wakers = parameters.word("stacks")? == "wakers";
+    let (name, whose) = match of_wakers {
+        true => ("wakers", "who ended "),
+        false => ("flamegraph", ""),
+    };
+    let (title, about) = (format!("{whose}{}", title(&question)), question.clone());
     let unit = parameters.unit()?;
     let (answer, choice) = answered(&engine, &tables, move |engine, tables| async move {
         let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
-        let graph = query::flamegraph(&engine, &tables, question, view).await?;
+        let graph = match of_wakers {
+            true => query::woken_by(&engine, &tables, question, view).await?,
+            false => query::flamegraph(&engine, &tables, question, view).await?,
+        };
         let answer = rendered(&tables, move |to| match format {
-            "svg" => render::svg(&graph, &title, &graph.summary.words(), to),
+            "svg" => render::svg(&graph, &title, &graph.words(), to),
             "collapsed" => render::collapsed(&graph, to),
             "pprof" => render::pprof(&graph, to),
             "speedscope" => render::speedscope(&graph, &title, to),
@@ -294,7 +302,7 @@ async fn flamegraph(
         "speedscope" => ("application/json", "speedscope.json"),
         _ => return json_of_unit(&tables, (answer, choice)),
     };
-    let saved = attachment(answer, content_type, "flamegraph", &about, extension);
+    let saved = attachment(answer, content_type, name, &about, extension);
     Ok(marked(&tables, choice, saved))
 }
 

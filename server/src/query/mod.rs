@@ -37,7 +37,7 @@ pub use views::changes::{Change, ChangeKind, Changes, MOST_CHANGES, agent_starts
 pub use views::difference::{Difference, difference};
 pub use views::engine::Engine;
 pub use views::facets::{Facet, Facets, MOST_FACETS, facets};
-pub use views::flamegraph::{Flamegraph, Matching, Summary, View, flamegraph};
+pub use views::flamegraph::{Ended, Flamegraph, Matching, Summary, View, flamegraph};
 pub use views::grouping::MOST_ROWS;
 pub use views::heatmap::{Grid, Heatmap, USUAL_ROWS, heatmap};
 pub use views::labels::{MAX_VALUES, Values, label_names, label_values};
@@ -50,5 +50,6 @@ pub use views::top::{By, Row, Shares, Top, Whole, top, top_difference};
 pub use views::waits::run_queue::{QueueLine, RunQueues, run_queues};
 pub use views::waits::thread_time::{Part, ThreadTime, ThreadTimeRow, thread_time};
 pub use views::waits::wakers::Waker;
+pub use views::waits::woken_by::woken_by;
 pub use views::words::rank::Rank;
 pub use views::words::{Found, Hit, search};

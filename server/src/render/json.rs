@@ -209,6 +209,9 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
     let mut head = side(&graph.summary);
     head["type"] = json!(graph.summary.question.profile);
     head["match"] = matching(&graph.summary).unwrap_or(Value::Null);
+    if let Some(ended) = graph.ended {
+        head["wakers"] = json!({"known": ended.known, "unknown": ended.unknown});
+    }
     let answer = Answer {
         head,
         strings,

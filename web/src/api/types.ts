@@ -95,6 +95,8 @@ export interface FlamegraphAnswer {
   exposure: Exposure;
   quality: Quality;
   match: MatchSummary | null;
+  /** With `stacks=wakers`: counts of waits of which it is known who ended them, and of the others. */
+  wakers?: { known: number; unknown: number };
   strings: string[];
   kinds: string[];
   /** Beside `kinds`; empty where a kind is of no language. */

@@ -16,7 +16,7 @@ const panels = () => withStyles(import("./bar/Panels.ts"));
 const frames = () => withStyles(import("./graph/Frames.ts")).then(begin);
 const markers = () => withStyles(import("./markers/Markers.ts")).then(begin);
 const siblings = () => import("./scope/Siblings.tsx").then(begin);
-const chips = () => withStyles(import("./threads/WaitChips.tsx")).then(begin);
+const waits = () => withStyles(import("./threads/Waits.ts")).then(begin);
 const timeline = () => withStyles(import("./timeline/Timeline.tsx")).then(begin);
 
 /** Saves what is in sight as a file of its own. */
@@ -65,7 +65,10 @@ export const Threads = lazy(
       .then((file) => file.Threads),
   waiting,
 );
-export const WaitChips = lazy(() => chips().then((file) => file.WaitChips), null, false);
+export const WaitChips = lazy(() => waits().then((file) => file.WaitChips), null, false);
+export const WokenTool = lazy(() => waits().then((file) => file.WokenTool), null, false);
+/** What draws the graph with who ended its waits. */
+export const wokenFile = lazyFile(() => waits().then((file) => file.Woken));
 export const Nodes = lazy(() => withStyles(import("./nodes/Nodes.tsx")).then((file) => file.Nodes), waiting);
 export const HelpDialog = lazy(() => panels().then((file) => file.HelpDialog));
 export const Lost = lazy(() => panels().then((file) => file.Lost), waiting);

@@ -201,7 +201,8 @@ pub(in crate::api) const GET_FLAMEGRAPH: Operation = Operation {
     path: "/api/v1/flamegraph",
     id: "flamegraph",
     summary: "A tree of one window",
-    about: "With a frame, `match` of the answer counts the samples whose stack has it; the tree is of all samples.",
+    about: "With a frame, `match` of the answer counts the samples whose stack has it; the tree is of all samples. With \
+            `stacks=wakers` it is of who ended the selected waits.",
     parameters: &[COMMON, UNIT, VALUE, EXCEPT, FLAMEGRAPH, GROUP, VIEW, MATCH],
     answers: &[
         json("Flamegraph"),

@@ -393,12 +393,22 @@ pub(in crate::api) const THREAD_TIME: Table = &[
     limit(100, MAX_LIMIT, "Most rows. All of them are counted."),
 ];
 
-pub(in crate::api) const FLAMEGRAPH: Table = &[usual(
-    "format",
-    Takes::Words(&["json", "svg", "collapsed", "pprof", "speedscope"]),
-    "json",
-    "The form of the answer. All but JSON come as attachments.",
-)];
+pub(in crate::api) const FLAMEGRAPH: Table = &[
+    usual(
+        "format",
+        Takes::Words(&["json", "svg", "collapsed", "pprof", "speedscope"]),
+        "json",
+        "The form of the answer. All but JSON come as attachments.",
+    ),
+    usual(
+        "stacks",
+        Takes::Words(&["own", "wakers"]),
+        "own",
+        "Whose stacks the tree has. With `wakers`, of waits (`type=off_cpu`) alone, those of who ended the selected \
+         waits, by the time of these waits; labels of `group` are then theirs, and a frame that is looked for is one \
+         of the waiting stack: waits whose stack has it count alone.",
+    ),
+];
 
 pub(in crate::api) const DIFF: Table = &[usual(
     "format",

@@ -161,6 +161,26 @@ impl CallingContextTree {
         self.leaf_of(&[0], false).0
     }
 
+    /// Where a stack ends that is one frame in the place of all that it lacks.
+    pub(crate) fn stand_in(&mut self, name: &Name) -> Leaf {
+        self.path.clear();
+        let frame = FrameEntry {
+            name: self.name(name),
+            inlined: false,
+            named: true,
+            role: Role::Other,
+        };
+        let node = self.child(0, frame);
+        if self.nodes.inlined[node as usize] {
+            Arc::make_mut(&mut self.nodes).inlined[node as usize] = false;
+        }
+        let missing = Missing {
+            root: true,
+            name: false,
+        };
+        Leaf { node, missing }
+    }
+
     /// And whether a frame of it was not added.
     fn leaf_of(&mut self, frames: &[i64], truncated: bool) -> (Leaf, bool) {
         let mut missing = Missing {

@@ -262,6 +262,21 @@ pub struct Stacks {
     pub(crate) _held: Option<Arc<Reservation>>,
 }
 
+impl Stacks {
+    /// Puts a stack among them that is this one frame, in the place of all that it lacks.
+    pub(crate) fn insert(&mut self, place: usize, frame: Frame) {
+        let frames = Box::new([self.frames.len() as u32]);
+        self.frames.push(Arc::new(frame));
+        self.stacks.insert(
+            place,
+            Stack {
+                frames,
+                truncated: true,
+            },
+        );
+    }
+}
+
 /// One stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stack {

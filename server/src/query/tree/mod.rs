@@ -5,6 +5,7 @@
 pub(crate) mod calling_context;
 pub(crate) mod frame;
 pub(crate) mod label_rows;
+pub(crate) mod leaves;
 pub mod nodes;
 pub(crate) mod runtime_frames;
 pub(crate) mod stack_cache;

@@ -12,8 +12,8 @@ use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::small_tables::collect_rows;
 use crate::query::tree::calling_context::{CallingContextTree, Leaf};
-use crate::query::tree::label_rows::{self, LabelRows};
-use crate::query::tree::nodes::{Frame, Kind, Shape, Stack, Stacks, Tree};
+use crate::query::tree::leaves::{Leaves, Shared, read, write};
+use crate::query::tree::nodes::{Frame, Kind, Stack, Stacks};
 use crate::query::tree::runtime_frames::{Role, folded};
 use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -21,7 +21,7 @@ use arrow::datatypes::Int64Type;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::{Expr, col, lit};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::task::JoinSet;
 
 /// Up to so many ids are asked for by name, so that files can be left out; of more, whole days are read.
@@ -48,16 +48,6 @@ const USUAL_NAME_BYTES: usize = 48;
 const SHARED_FRAME_BYTES: usize = 160;
 const WHOLE_STACK_BYTES: usize = 96;
 
-type Shared = Arc<RwLock<CallingContextTree>>;
-
-fn read(trie: &Shared) -> RwLockReadGuard<'_, CallingContextTree> {
-    trie.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write(trie: &Shared) -> RwLockWriteGuard<'_, CallingContextTree> {
-    trie.write().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn empty(runtime_frames: RuntimeFrames) -> Shared {
     Arc::new(RwLock::new(CallingContextTree::new(runtime_frames)))
 }
@@ -68,36 +58,6 @@ pub(crate) struct StackCache {
     trie: Mutex<Shared>,
     limit_bytes: usize,
     runtime_frames: RuntimeFrames,
-}
-
-/// Where stacks end.
-#[derive(Debug)]
-pub(crate) struct Leaves {
-    trie: Shared,
-    /// Parallel to the ids that were asked for.
-    pub(crate) leaves: Vec<Leaf>,
-    /// What is made of them takes so much.
-    pub(crate) held: Arc<Reservation>,
-    /// What stands above them.
-    pub(crate) rows: Option<Arc<LabelRows>>,
-    /// Memory of each node of what is made of them.
-    node_bytes: usize,
-}
-
-impl Leaves {
-    /// The tree of these stacks; see [`CallingContextTree::tree`].
-    pub(crate) fn tree(&self, shape: &Shape, alone: bool) -> Tree {
-        read(&self.trie).tree(&self.leaves, shape, alone)
-    }
-
-    /// The same with the rows of labels that stand above them.
-    pub(crate) fn labelled_tree(&self, shape: &Shape, alone: bool) -> Result<Tree, QueryError> {
-        let Some(rows) = &self.rows else {
-            return Ok(self.tree(shape, alone));
-        };
-        let (held, each) = (self.held.bytes(), self.node_bytes + label_rows::NODE_BYTES);
-        rows.above(&self.tree(shape, true), |nodes| self.held.resize(held + nodes * each))
-    }
 }
 
 /// Rows of `stacks`.

@@ -159,7 +159,7 @@ async fn counted(
 }
 
 /// Scans for samples of some stacks alone, where there are such.
-async fn scan_only<C: Accumulator>(
+pub(crate) async fn scan_only<C: Accumulator>(
     snapshot: &Snapshot,
     question: &Question,
     selected: &ResolvedSelector,

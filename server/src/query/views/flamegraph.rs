@@ -14,14 +14,16 @@ use crate::query::plan::scope::{ResolvedSelector, scope};
 use crate::query::plan::sources::parts;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::label_rows::LabelRows;
-use crate::query::tree::nodes::{NONE, Shape, Stacks, Tree};
-use crate::query::tree::stack_cache::{Leaves, ONE_TREE};
+use crate::query::tree::leaves::Leaves;
+use crate::query::tree::nodes::{Frame, NONE, Shape, Stacks, Tree};
+use crate::query::tree::stack_cache::ONE_TREE;
 use crate::query::views::engine::Engine;
 use crate::query::views::grouping::{GroupedStacks, Grouping};
 use crate::query::views::matching::FrameMatch;
 use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
 use crate::store::Snapshot;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How a tree is looked at.
@@ -112,6 +114,15 @@ pub struct Matching {
     pub samples: u64,
 }
 
+/// Of how much of the waits it is known who ended them, in the counts of their tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Somebody is known.
+    pub known: u64,
+    /// Nobody is.
+    pub unknown: u64,
+}
+
 /// A tree with its counts.
 #[derive(Debug)]
 pub struct Flamegraph {
@@ -131,8 +142,25 @@ pub struct Flamegraph {
     pub own: Vec<u64>,
     /// Samples of each node and what is below it.
     pub totals: Vec<u64>,
+    /// Where the tree is of those who ended waits.
+    pub ended: Option<Ended>,
     /// What all this takes.
     _held: Arc<Reservation>,
+}
+
+impl Flamegraph {
+    /// What it says about itself in words, with figures.
+    pub fn words(&self) -> String {
+        let words = self.summary.words();
+        let Some(Ended { known, unknown }) = self.ended else {
+            return words;
+        };
+        let whole = known.saturating_add(unknown).max(1);
+        format!(
+            "{words}; who ended it is known of {:.1} %",
+            known as f64 / whole as f64 * 100.0
+        )
+    }
 }
 
 /// Counts the samples of one side; `count` sub-windows.
@@ -210,8 +238,21 @@ pub async fn flamegraph(
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
     let grouping = grouping(engine, snapshot, &days, &view).await?;
-    let mut side = side(engine, snapshot, question, 1, grouping.as_ref()).await?;
-    let (ids, rows) = match &grouping {
+    let side = side(engine, snapshot, question, 1, grouping.as_ref()).await?;
+    tree_of(engine, snapshot, &days, side, grouping.as_ref(), view, None).await
+}
+
+/// The tree of a side. `stand_in`: the id of a stack that no table has, and its only frame.
+pub(crate) async fn tree_of(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    days: &Days,
+    mut side: Side,
+    grouping: Option<&Grouping>,
+    view: View,
+    stand_in: Option<(i64, Frame)>,
+) -> Result<Flamegraph, QueryError> {
+    let (ids, rows) = match grouping {
         None => (side.counts.ids.clone(), None),
         Some(grouping) => {
             side.counts.reorder(&grouping.in_order(&side.counts.ids));
@@ -219,16 +260,25 @@ pub async fn flamegraph(
             (Arc::new(stacks), Some(Arc::new(rows)))
         }
     };
-    let mut leaves = engine
-        .dictionary(&side.question)
-        .leaves(snapshot, &days, &ids, ONE_TREE)
-        .await?;
-    leaves.rows = rows;
-    let stacks = if view.stacks {
-        engine.dictionary(&side.question).stacks(snapshot, &days, &ids).await?
+    let place = (stand_in.as_ref()).and_then(|(of_none, _)| ids.iter().position(|id| id == of_none));
+    let mut stored = Cow::Borrowed(&ids[..]);
+    if let Some(place) = place {
+        stored.to_mut().remove(place);
+    }
+    let dictionary = engine.dictionary(&side.question);
+    let mut leaves = dictionary.leaves(snapshot, days, &stored, ONE_TREE).await?;
+    let mut stacks = if view.stacks {
+        dictionary.stacks(snapshot, days, &stored).await?
     } else {
         Stacks::default()
     };
+    if let Some((place, (_, frame))) = place.zip(stand_in) {
+        leaves.insert(place, &frame.name);
+        if view.stacks {
+            stacks.insert(place, frame);
+        }
+    }
+    leaves.rows = rows;
     blocking(move || build(&side, &leaves, stacks, view)).await?
 }
 
@@ -250,6 +300,7 @@ pub(crate) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) ->
         stack_samples,
         own,
         totals,
+        ended: None,
         _held: leaves.held.clone(),
     })
 }

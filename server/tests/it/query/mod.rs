@@ -19,6 +19,7 @@ mod tags;
 mod units;
 mod views;
 mod waits;
+mod wakers;
 mod windows;
 mod words;
 

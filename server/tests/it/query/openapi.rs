@@ -349,6 +349,7 @@ async fn answers_are_as_their_schemas_say_with_no_field_more() {
         ("flamegraph", &[("group", "service,pod")]),
         ("flamegraph", &[("match", "walk"), ("min_share", "0.2")]),
         ("flamegraph", &except),
+        ("flamegraph", &[("type", "off_cpu"), ("stacks", "wakers")]),
         ("flamegraph", &[("format", "speedscope")]),
         ("flamegraph", &[("type", "held"), ("format", "speedscope")]),
         ("flamegraph", &[("type", "held")]),

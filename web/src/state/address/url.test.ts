@@ -58,6 +58,8 @@ describe("the address", () => {
       limit: "100000",
       waits: false,
       wait: "1763713380123.5-77",
+      woken: true,
+      waker: "process=db;thread=writer;main",
       least: "50",
       most: "60000",
       row: "=shop",

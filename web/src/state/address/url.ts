@@ -88,6 +88,9 @@ export interface PageState {
   waits: boolean;
   /** The selected wait of the timeline, as `logic/waits/lanes.ts` writes it; empty: none. */
   wait: string;
+  /** Who ended the waits of the graph stands above it as a graph of its own, in which a frame may be zoomed. */
+  woken: boolean;
+  waker: string;
   /** Waits shorter, and waits longer than so many milliseconds are left out; empty: none. */
   least: string;
   most: string;
@@ -171,6 +174,8 @@ export const DEFAULTS: PageState = {
   limit: "",
   waits: true,
   wait: "",
+  woken: false,
+  waker: "",
   least: "",
   most: "",
   row: "",

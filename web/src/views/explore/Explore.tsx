@@ -20,6 +20,7 @@ import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
 import type { Tab } from "../graph/Pane.tsx";
+import { Unloaded } from "../lazyView.tsx";
 import {
   ChangeButtons,
   ChangedMost,
@@ -29,6 +30,8 @@ import {
   SpentBy,
   TopLists,
   WaitChips,
+  WokenTool,
+  wokenFile,
 } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
@@ -100,11 +103,13 @@ export function ExploreProfile() {
   const answer = flamegraph.data.value;
   const error = flamegraph.error.value;
   const loading = flamegraph.loading.value;
-  const { rank, view, lists: hasLists } = page.value;
+  const { rank, view, type, woken, lists: hasLists } = page.value;
+  const isWoken = woken && type === "off_cpu";
   // While the server is asked: its answer is then shown as soon as it comes.
   useEffect(() => {
     if (rank !== "function") RankTable.preload();
-  }, [rank]);
+    if (isWoken) wokenFile.load();
+  }, [rank, isWoken]);
   if (answer === null) {
     if (error?.code === "bad_query")
       return <UnreadableSelector error={error} onClear={() => navigate({ query: "" })} />;
@@ -170,6 +175,7 @@ export function ExploreProfile() {
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
+      {isWoken && wokenFile.failed.value && <Unloaded onRetry={wokenFile.load} />}
       {isOpen("data") && (
         <div class="card data" aria-busy={flamegraph.stale.value}>
           <Quality name="" answer={answer} unit={counted.value} />
@@ -186,6 +192,8 @@ export function ExploreProfile() {
           />
         }
         tabs={tabs}
+        tools={isWait(type) && <WokenTool />}
+        picture={(isWoken && wokenFile.content.value) || undefined}
       />
     </>
   );

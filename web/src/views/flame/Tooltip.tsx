@@ -19,9 +19,11 @@ export interface TooltipProps {
   x: number;
   y: number;
   measure: WindowMeasure;
+  /** What its figures are of, where that needs words. */
+  about?: string;
 }
 
-export function Tooltip({ tree, node, sliver, focus, x, y, measure }: TooltipProps) {
+export function Tooltip({ tree, node, sliver, focus, x, y, measure, about }: TooltipProps) {
   const element = useBeside(x, y);
   const kind = kindOf(kindName(tree, node), false);
   const module = moduleName(tree, node);
@@ -47,6 +49,7 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: TooltipPro
             ? `all samples of this ${module}`
             : `${kindWord(kind)}${inlined}${module === "" ? "" : ` · ${module}`}`}
       </div>
+      {about !== undefined && <div class="tooltip-where">{about}</div>}
       {tree.diff === null ? (
         <OneSide tree={tree} node={node} focus={focus} measure={measure} />
       ) : (

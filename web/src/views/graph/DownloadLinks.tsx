@@ -3,6 +3,7 @@ import { address, type Parameters } from "../../api/address.ts";
 import { measureFor } from "../../logic/table/measured.ts";
 import { rowLabels } from "../../logic/tree/rows.ts";
 import { page } from "../../state/address/page.ts";
+import { wokenAsked } from "../../state/moments/wokenBy.ts";
 import { sent } from "../../state/screen/tree.ts";
 import { saveAs } from "../lazyViews.tsx";
 import { MenuAction } from "../ui/Menu.tsx";
@@ -45,10 +46,17 @@ export function DownloadLinks({ path, parameters, by, close }: Download & { clos
   // As the graph has them: the page leaves out a row that stands alone.
   const shown = sent.value.tree;
   const group = shown === null ? "" : rowLabels(shown).join(",");
+  // The graph above it, where there is one.
+  const woken = path === "/flamegraph" ? wokenAsked.value : null;
   // As the table has them.
   const ranked = path === "/diff" ? { measure: measureFor(by, page.value.measure) } : {};
   const every = [
     ...FORMATS[path].map(([format, title, purpose]) => [path, { format, group }, title, purpose] as const),
+    ...(woken === null
+      ? []
+      : FORMATS[path].map(
+          ([format, title, purpose]) => [path, { ...woken.parameters, format }, `Woken by: ${title}`, purpose] as const,
+        )),
     ...(path === "/timeline"
       ? []
       : [

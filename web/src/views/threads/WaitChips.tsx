@@ -16,11 +16,9 @@ import { inOrder, partOf, stateWords } from "../../logic/waits/parts.ts";
 import { WOKE } from "../../logic/waits/wakers.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { startWaitKinds, waitKinds } from "../../state/waits/chips.ts";
+import { waitKinds } from "../../state/waits/chips.ts";
 import { Choice } from "../ui/Choice.tsx";
 import { WakersWay } from "./WakersWay.tsx";
-
-export { startWaitKinds as start };
 
 const LEAST = [
   ["", "any length"],

@@ -93,7 +93,12 @@ pub(super) fn trees() -> Fields {
         )
     };
     let kind = query_head().remove(0);
-    let flamegraph = vec![kind.clone(), ("match", found(vec![])), ("nodes", nodes())];
+    let flamegraph = vec![
+        kind.clone(),
+        ("match", found(vec![])),
+        ("wakers?", ended()),
+        ("nodes", nodes()),
+    ];
     let flamegraph = [flamegraph, side(), names(), notes()].concat();
     let timeline = vec![
         (
@@ -122,6 +127,19 @@ pub(super) fn trees() -> Fields {
             ),
         ),
     ]
+}
+
+fn ended() -> Value {
+    object(
+        "With `stacks=wakers`: of how much of the waits it is known who ended them.",
+        vec![
+            ("known", count("Counts of waits whose waker is known.")),
+            (
+                "unknown",
+                count("Counts of the others, which are the frame `[no waker known]`."),
+            ),
+        ],
+    )
 }
 
 fn samples() -> Value {

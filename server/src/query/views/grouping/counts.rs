@@ -51,11 +51,17 @@ impl GroupedStacks {
     pub(crate) fn new(counts: StackCounts, grouping: Grouping) -> GroupedStacks {
         GroupedStacks { counts, grouping }
     }
+}
 
-    /// The same rows with pairs for stacks.
-    fn paired(&self, rows: &Rows) -> Result<CodedColumn, QueryError> {
-        let keys = &self.grouping.keys;
-        let first = self.counts.columns().len();
+impl Grouping {
+    /// The columns that tell the labels.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = Projection> {
+        self.keys.projections()
+    }
+
+    /// The stacks of rows, which are their first column, with pairs for them; the columns of labels begin at `first`.
+    pub(crate) fn paired(&self, rows: &Rows, first: usize) -> Result<CodedColumn, QueryError> {
+        let keys = &self.keys;
         let columns = (first..first + keys.columns.len()).map(|at| rows.codes(at));
         let columns: Vec<&CodedColumn> = columns.collect::<Result<_, _>>()?;
         // What one column means is paired with what the next one means, and at last with the stack.
@@ -70,7 +76,7 @@ impl GroupedStacks {
         }
         let stacks = rows.codes(0)?;
         let paired = Paired::of(groups.iter().copied().zip(stacks.codes.words().iter().copied()));
-        let mut known = self.grouping.pairs();
+        let mut known = self.pairs();
         let mut group_of: HashMap<u32, u32, MixState> = HashMap::default();
         let mut ids = Vec::with_capacity(paired.pairs.len());
         for (code, stack) in paired.pairs {
@@ -106,7 +112,7 @@ impl GroupedStacks {
 impl Accumulator for GroupedStacks {
     fn columns(&self) -> Vec<Projection> {
         let mut columns = self.counts.columns();
-        columns.extend(self.grouping.keys.projections());
+        columns.extend(self.grouping.columns());
         columns
     }
 
@@ -133,8 +139,9 @@ impl Accumulator for GroupedStacks {
             Some(keep) if !keep.contains(&true) => return Ok(()),
             Some(keep) => Cow::Owned(rows.only(&keep)),
         };
-        let pairs = self.paired(&rows)?;
-        self.counts.add(&rows.with_stacks(pairs, self.counts.columns().len()))
+        let asked = self.counts.columns().len();
+        let pairs = self.grouping.paired(&rows, asked)?;
+        self.counts.add(&rows.with_stacks(pairs, asked))
     }
 
     fn bytes(&self) -> usize {

@@ -132,6 +132,13 @@ impl Grouping {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The id of a stack that has none of the labels.
+    pub(crate) fn without_values(&self, stack: i64) -> Result<i64, QueryError> {
+        let mut pairs = self.pairs();
+        let group = pairs.group(vec![Arc::default(); self.keys.names.len()])?;
+        pairs.id(group, stack)
+    }
+
     /// The places of these ids in the order of their groups' values and their stacks, which is the same for the same
     /// samples.
     pub(crate) fn in_order(&self, ids: &[i64]) -> Vec<u32> {

@@ -69,11 +69,15 @@ impl Ends {
     }
 }
 
+/// Whether two numbers about a wait of some length may be the same.
+pub(super) fn are_near(one: i64, other: i64, wait_ns: i64) -> bool {
+    one.abs_diff(other) <= APART_NS + wait_ns.unsigned_abs() / APART_SHARE
+}
+
 /// Which of a thread's waits was ended at a moment, after so long.
 fn ended(ends: &[End], ts_ns: i64, wait_ns: i64) -> Option<u32> {
     let next = ends.get(ends.partition_point(|end| end.ts_ns < ts_ns))?;
-    let apart = next.wait_ns?.abs_diff(wait_ns);
-    (apart <= APART_NS + wait_ns.unsigned_abs() / APART_SHARE).then_some(next.sample)
+    are_near(next.wait_ns?, wait_ns, wait_ns).then_some(next.sample)
 }
 
 /// The part of the time in which who ended waits of a window is told.
@@ -81,6 +85,19 @@ pub(crate) fn around(window: Window) -> Window {
     Window {
         from_ns: window.from_ns.saturating_sub(BEFORE_NS).max(0),
         ..window
+    }
+}
+
+/// What is asked about those who ended waits of a question: whoever it was need not be selected, and a wait that lasted
+/// is longer at its end than when it was told of.
+pub(super) fn of_wakers(question: &Question) -> Question {
+    Question {
+        selector: question.selector.on(Label::Node),
+        window: around(question.window),
+        except: None,
+        values: ValueRange::default(),
+        lengths: ValueRange::default(),
+        ..of_type(question, WOKE)
     }
 }
 
@@ -164,12 +181,7 @@ pub(crate) async fn wakers(snapshot: &Snapshot, question: &Question, ends: Ends)
     if ends.0.is_empty() {
         return Ok(Vec::new());
     }
-    let asked = Question {
-        selector: question.selector.on(Label::Node),
-        window: around(question.window),
-        values: ValueRange::default(),
-        ..of_type(question, WOKE)
-    };
+    let asked = of_wakers(question);
     let selected = scope(snapshot, &asked).await?;
     let ends = Arc::new(ends);
     let new = || WakeUps {
