@@ -74,8 +74,12 @@ enum so_limits {
 	SO_MAX_THREADS = 65536,
 	/* Waits that have ended, and wait for their thread's user stack. */
 	SO_MAX_PENDING = 256,
-	/* Programs whose waits for a CPU are counted; how finely; and how many of a thread are held before that. */
+	/*
+	 * Programs, each on each CPU, whose waits for a CPU are counted; of them those that are counted by CPU, where
+	 * there are more than that; how finely; and how many of a thread are held before that.
+	 */
 	SO_MAX_QUEUES = 8192,
+	SO_MAX_QUEUES_OF_CPUS = 4096,
 	SO_QUEUE_BUCKETS = 128,
 	SO_HELD_WAITS = 24,
 	/* Processes that one closer look is at, where it is not at all of them. */
@@ -399,12 +403,14 @@ struct so_waited {
 	struct so_woken woken;
 };
 
-/* Whose waits for a CPU; of nobody, all that found no room of their own. */
+/* Whose waits for which CPU; of nobody, all that found no room of their own. */
 struct so_queue_key {
 	u64 start_boottime_ns;
 	u64 cgroup_id;
 	u32 tgid;
 	u32 exec_id;
+	u32 cpu;		/* one more than its number; 0: of several, since SO_MAX_QUEUES_OF_CPUS are told apart */
+	u32 unused;
 };
 
 /*
@@ -443,6 +449,8 @@ struct so_wait_counters {
 	u64 threads_left_out;
 	/* Waits for a CPU that were counted as nobody's, since SO_MAX_QUEUES programs have room. */
 	u64 queues_left_out;
+	/* And those that were counted as their program's on any CPU, since SO_MAX_QUEUES_OF_CPUS are told apart. */
+	u64 queues_without_cpu;
 	/* Wake-ups whose thread's stack was not taken, since another one was just being walked on that CPU. */
 	u64 wakers_left_out;
 	/* Threads that slept through a whole interval, of all visits. */

@@ -1,6 +1,6 @@
 //! Lengths of waits for a CPU as a resource attribute has them: JSON, as server/docs/wire.md says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::batch::RunQueues;
 use crate::frames::{WaitLengths, bucket_begins_ns};
 
-/// Those of a CPU, or of what has the same labels. A label that is absent is left out.
+/// Those of a CPU, or of what has the same labels on one CPU. What is absent is left out.
 #[derive(Default, Serialize)]
 struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,6 +34,12 @@ struct Entry<'a> {
     unit: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     cgroup: &'a str,
+    /// Of programs: for which CPU they waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_cpu: Option<u32>,
+    /// What samples of the programs have beside that, by the names that it has there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: BTreeMap<&'static str, &'a str>,
     total_ns: u64,
     longest_ns: u64,
     /// The shortest length of a bucket, and how many were in it.
@@ -73,6 +79,12 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
     });
     let by_program = queues.by_program.iter().map(|queue| {
         let metadata = &*queue.metadata;
+        let attributes = [
+            ("service.version", &metadata.version),
+            ("container.image.name", &metadata.image),
+            ("process.executable.build_id.gnu", &queue.build_id),
+        ];
+        let told = attributes.into_iter().map(|(name, value)| (name, text(value)));
         Entry {
             service: &metadata.service,
             process: &queue.executable,
@@ -85,6 +97,8 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
             workload: text(&metadata.workload),
             unit: text(&metadata.unit),
             cgroup: &metadata.cgroup,
+            on_cpu: queue.cpu,
+            attributes: told.filter(|(_, value)| !value.is_empty()).collect(),
             ..Entry::of(&queue.lengths)
         }
     });
@@ -111,23 +125,37 @@ mod tests {
         let queues = RunQueues {
             by_cpu: [(7, lengths.clone())].into(),
             ticks: [(7, ticks(100, 0)), (9, ticks(100, 98))].into(),
-            by_program: vec![RunQueue {
-                executable: "nginx".into(),
-                metadata: Metadata {
-                    service: "web".into(),
-                    unit: Some("nginx.service".into()),
-                    ..Metadata::default()
-                }
-                .into(),
-                lengths,
-            }],
+            by_program: vec![
+                RunQueue {
+                    executable: "nginx".into(),
+                    build_id: Some("c0ffee".into()),
+                    metadata: Metadata {
+                        service: "web".into(),
+                        version: Some("1.4".into()),
+                        unit: Some("nginx.service".into()),
+                        ..Metadata::default()
+                    }
+                    .into(),
+                    cpu: Some(7),
+                    lengths: lengths.clone(),
+                },
+                RunQueue {
+                    executable: "sh".into(),
+                    lengths,
+                    ..RunQueue::default()
+                },
+            ],
         };
         let rest = r#""total_ns":9000,"longest_ns":6000,"lengths":[[1024,3],[5120,1]]}"#;
         let busy = format!(r#"{{"cpu":7,"ticks":100,"idle_ticks":0,{rest}"#);
         // Nothing waited for the other CPU.
         let idle = r#"{"cpu":9,"ticks":100,"idle_ticks":98,"total_ns":0,"longest_ns":0,"lengths":[]}"#;
-        let program = format!(r#"{{"service":"web","process":"nginx","unit":"nginx.service",{rest}"#);
-        assert_eq!(json(&queues).unwrap(), format!("[{busy},{idle},{program}]"));
+        let build_id = r#""process.executable.build_id.gnu":"c0ffee""#;
+        let attributes = format!(r#""attributes":{{{build_id},"service.version":"1.4"}}"#);
+        let labels = r#""service":"web","process":"nginx","unit":"nginx.service""#;
+        let program = format!(r#"{{{labels},"on_cpu":7,{attributes},{rest}"#);
+        let plain = format!(r#"{{"process":"sh",{rest}"#);
+        assert_eq!(json(&queues).unwrap(), format!("[{busy},{idle},{program},{plain}]"));
         assert_eq!(json(&RunQueues::default()), None);
     }
 }

@@ -250,13 +250,12 @@ impl WaitHooks {
             return Ok(AllQueued::default());
         };
         let interval = data.queue_interval;
-        let queued = AllQueued {
-            cpus: self.queues.read_cpus(&self.skeleton.maps.queues_of_cpus, interval)?,
-            programs: self.queues.read(&self.skeleton.maps.queues, interval)?,
-        };
+        let cpus = self.queues.read_cpus(&self.skeleton.maps.queues_of_cpus, interval)?;
+        let (programs, removed) = self.queues.read(&self.skeleton.maps.queues, interval)?;
         // Afterwards: what is longest begins anew with it.
         data.queue_interval += 1;
-        Ok(queued)
+        data.queues_removed += removed;
+        Ok(AllQueued { programs, cpus })
     }
 
     /// Also adds to what is counted of stacks.
@@ -272,6 +271,7 @@ impl WaitHooks {
             sum.stacks_refused += counters.stacks_refused;
             sum.threads_left_out += counters.threads_left_out;
             sum.queues_left_out += counters.queues_left_out;
+            sum.queues_without_cpu += counters.queues_without_cpu;
             sum.sleepers += counters.sleepers;
             sum.sleepers_told += counters.sleepers_told;
             sum.bpf_ns += counters.run_ns;

@@ -239,10 +239,11 @@ fn observed_share(recorded: &Recorded) -> f64 {
     observed.sum::<u64>() as f64 / lengths.sum::<u64>() as f64
 }
 
-/// Each wait is told as its CPU's, too. At an interval's end a few are told of the CPU alone, and of the program with
-/// the next.
+/// Each wait is told as its CPU's, too, and as its program's for that CPU. At an interval's end a few are told of the
+/// CPU alone, and of the program with the next.
 fn check_queues(recorded: &Recorded) {
     let (mut of_cpus, mut of_programs) = (WaitLengths::default(), WaitLengths::default());
+    let mut on_each: BTreeMap<u32, [WaitLengths; 2]> = BTreeMap::new();
     for batch in &recorded.batches {
         let queues = &batch.run_queues;
         let (mut cpus, mut programs) = (WaitLengths::default(), WaitLengths::default());
@@ -251,6 +252,13 @@ fn check_queues(recorded: &Recorded) {
         lengths.for_each(|lengths| programs.add(lengths));
         let apart = cpus.count().abs_diff(programs.count());
         assert!(apart <= 20 + cpus.count() / 20, "{apart} of {}", cpus.count());
+        for (cpu, lengths) in &queues.by_cpu {
+            on_each.entry(*cpu).or_default()[0].add(lengths);
+        }
+        for queue in &queues.by_program {
+            let cpu = queue.cpu.expect("so few are told apart");
+            on_each.entry(cpu).or_default()[1].add(&queue.lengths);
+        }
         of_cpus.add(&cpus);
         of_programs.add(&programs);
     }
@@ -271,6 +279,13 @@ fn check_queues(recorded: &Recorded) {
             (of_cpus.total_ns, of_cpus.buckets),
             (of_programs.total_ns, of_programs.buckets)
         );
+        for (cpu, [of_cpu, of_programs]) in on_each {
+            assert_eq!(
+                (of_cpu.total_ns, of_cpu.buckets),
+                (of_programs.total_ns, of_programs.buckets),
+                "of CPU {cpu}"
+            );
+        }
     }
 }
 
