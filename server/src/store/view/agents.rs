@@ -108,10 +108,12 @@ impl Nodes {
     }
 }
 
-/// What is known of an agent; waits for a CPU are asked for by time.
+/// What is known of an agent; waits for a CPU are asked for by time, and its labels with them.
 fn of_node(row: &BatchRow) -> BatchRow {
     BatchRow {
         run_queues: String::new(),
+        cluster: String::new(),
+        labels: String::new(),
         ..row.clone()
     }
 }
@@ -158,6 +160,8 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         limits: counts("limits").unwrap_or_default(),
         run_queues: String::new(),
         waits_observed_ns: int("waits_observed_ns"),
+        cluster: String::new(),
+        labels: String::new(),
         cpu_seconds: real("cpu_seconds"),
         bpf_seconds: real("bpf_seconds"),
         rss_bytes: int("rss_bytes"),
