@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Waits for a CPU, counted by CPU, by program on each CPU, and by length. A thread holds some of its own before they are
- * counted with its program's, since to find that costs as much as all else that a switch does. They are counted where it
- * comes to another CPU, and by a visit.
+ * Waits for a CPU, counted by CPU, by program on each CPU, and by length. A thread holds some of its own before they
+ * are counted with its program's, since to find that costs as much as all else that a switch does. They are counted
+ * where it comes to another CPU, and by a visit.
  */
 #ifndef STAKEOUT_QUEUES_H
 #define STAKEOUT_QUEUES_H

@@ -1,8 +1,8 @@
 //! How long threads waited for a CPU, by a label: number, percentiles and the longest of each step.
 //!
 //! Agents count every such wait by its length. This reads their counts, which come with the accounts of batches.
-//! A batch counts in the step in which the middle of its interval lies. Each wait is there as its CPU's, beside what that
-//! CPU's timer counted, and as its program's on that CPU: a question has one of the two.
+//! A batch counts in the step in which the middle of its interval lies. Each wait is there as its CPU's, beside what
+//! that CPU's timer counted, and as its program's on that CPU: a question has one of the two.
 
 use crate::label::Label;
 use crate::label::attribute::all_in;
@@ -135,7 +135,7 @@ impl<'q> Selected<'q> {
         }
         let is_of_cpus = |label: &Label| OF_BATCHES.contains(label) || *label == Label::Cpu;
         let of_cpus = labels().all(|label| is_of_cpus(&label));
-        // What a CPU did is the same whoever waited for it; of attributes it is not known whether they are the program's.
+        // What a CPU did is the same whoever waited for it. An attribute may be the program's alone.
         let has_attributes = labels().any(is_attribute);
         Ok(Self {
             by,
@@ -287,7 +287,7 @@ fn line(value: Arc<str>, steps: Steps) -> QueueLine {
     }
 }
 
-/// Hands over what was counted in each batch of the window: the middle of its interval, what it has of labels, the counts.
+/// Hands over what was counted in each batch of the window: the middle of its interval, its labels, the counts.
 async fn each_batch(
     snapshot: &Snapshot,
     window: Window,
