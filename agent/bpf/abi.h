@@ -82,8 +82,9 @@ enum so_limits {
 	SO_MAX_QUEUES_OF_CPUS = 4096,
 	SO_QUEUE_BUCKETS = 128,
 	SO_HELD_WAITS = 24,
-	/* Processes that one closer look is at, where it is not at all of them. */
+	/* Processes that one closer look is at, where it is not at all of them; and names or ids of threads. */
 	SO_MAX_BURST_MEMBERS = 1024,
+	SO_MAX_BURST_THREADS = 64,
 };
 
 /* How the walk of the user stack ended. */
@@ -356,7 +357,16 @@ struct so_burst {
 	u64 from_ns;		/* CLOCK_MONOTONIC */
 	u64 until_ns;
 	u32 period_ns;
-	u32 of_members;		/* of the processes in burst_members alone; else of all threads */
+	u32 of_members;		/* of the processes in burst_members alone; else of all */
+	/* Of their threads: enum so_burst_choice, by what is in burst_names and in burst_tids. */
+	u32 of_names;
+	u32 of_tids;
+};
+
+enum so_burst_choice {
+	SO_BURST_ALL = 0,
+	SO_BURST_LISTED = 1,
+	SO_BURST_OTHERS = 2,
 };
 
 /* How a wait began, beside the kernel's own bits of a task's state. */

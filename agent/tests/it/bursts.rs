@@ -84,6 +84,7 @@ fn polls(url: &str) -> BurstPolls {
         burst_limit_hz: 999,
         cpus: "0-1".into(),
         has_pmu: false,
+        selects: &["container"],
     };
     BurstPolls::new(&config, about).unwrap()
 }

@@ -21,7 +21,7 @@ use crate::frames::CpuTicks;
 use crate::random::Random;
 pub use account::Unticked;
 use account::{Account, Counts, IdleTime};
-pub use bursts::Burst;
+pub use bursts::{Burst, Chosen, ChosenThreads, MAX_THREADS as MAX_BURST_THREADS, NAME_BYTES};
 pub(super) use bursts::Bursts;
 use schedule::{Schedule, Stretch, USUAL};
 
