@@ -325,6 +325,8 @@ export interface Burst {
   cpus: string;
   service: string;
   process: string;
+  /** Of what else, as a selector; empty: of all. */
+  query: string;
   frequency_hz: number;
   seconds: number;
   created_ms: number;
@@ -338,7 +340,7 @@ export interface Burst {
   reason: string;
 }
 
-/** What is asked for: one node, or a selector of nodes. */
+/** What is asked for: one node, or a selector of nodes and of what there. */
 export interface BurstRequest {
   node?: string;
   query?: string;
