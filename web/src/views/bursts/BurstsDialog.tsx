@@ -47,9 +47,7 @@ function firstWish(): Wish {
     cpus: cpu,
     service,
     process,
-    rest: formatSelector(
-      Object.entries(more).map(([label, value = ""]) => ({ label, operator: "=" as const, value })),
-    ),
+    rest: formatSelector(Object.entries(more).map(([label, value = ""]) => ({ label, operator: "=" as const, value }))),
     frequency: String(limit > 0 ? Math.min(limit, USUAL_HZ) : USUAL_HZ),
     seconds: USUAL_SECONDS,
   };
