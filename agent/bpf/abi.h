@@ -466,6 +466,8 @@ struct so_wait_counters {
 	/* Threads that slept through a whole interval, of all visits. */
 	u64 sleepers;
 	u64 sleepers_told;
+	/* No count: the thread that this CPU has now, where it comes back from a wait whose user stack is asked for. */
+	u64 coming;
 };
 
 /*

@@ -158,6 +158,7 @@ SO_INLINE void count_queue(struct task_struct *task, struct so_wait *wait, u64 n
 	u64 cgroup_id = task->cgroups->dfl_cgrp->kn->id;
 	struct so_held_waits *held = &wait->held;
 	u32 cpu = bpf_get_smp_processor_id() + 1;
+	u64 is_others;
 
 	if (!of_cpu)
 		return;
@@ -170,8 +171,9 @@ SO_INLINE void count_queue(struct task_struct *task, struct so_wait *wait, u64 n
 		count_at_once(task, cgroup_id, ns, counter);
 		return;
 	}
-	if (held->count >= SO_HELD_WAITS ||
-	    (held->count && (held->cgroup_id != cgroup_id || held->exec_id != exec_id || held->cpu != cpu)))
+	/* Without branches, as above. */
+	is_others = (held->cgroup_id ^ cgroup_id) | (held->exec_id ^ exec_id) | (held->cpu ^ cpu);
+	if (held->count >= SO_HELD_WAITS || (held->count && is_others))
 		count_held(task, held, counter);
 	hold_wait(held, cgroup_id, exec_id, cpu, ns, bucket);
 }

@@ -1,6 +1,7 @@
 //! Threads that wait, by what the kernel itself accounts of them and by what they were made to wait for.
 
 mod names;
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -164,10 +165,10 @@ fn is_near(said: f64, truth: f64, share: f64, period: f64) -> bool {
     (said - truth).abs() <= truth * share + 4.0 * (drawn * period).sqrt().max(period / 2.0)
 }
 
-/// Linux 6.18 has a thread tell its own stack when it comes back.
+/// Linux 6.18 has a thread tell its own stack before it is in user mode, and on x86-64 others as it comes back.
 fn tells_its_stack() -> bool {
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();
-    symbols.contains(" bpf_task_work_schedule_resume")
+    cfg!(target_arch = "x86_64") || symbols.contains(" bpf_task_work_schedule_resume")
 }
 
 /// The kernel's account reads the clock before it chooses a thread, its tracepoints come after that: on a CPU that
