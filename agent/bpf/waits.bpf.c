@@ -3,8 +3,8 @@
  * Where threads' time goes while they don't run. Each switch counts the wait of the thread that comes back; where its
  * clock has passed a point (waits.h), the wait becomes a sample: the kernel stack is taken at once, the user stack
  * by the thread itself: on its way back to user mode, or where the kernel has no means for that, as it comes back from
- * schedule(). Where neither is, and where the thread waits again first, it is taken at the next switch, if the thread is
- * still where it entered the kernel.
+ * schedule(). Where neither is, and where the thread waits again first, it is taken at the next switch, if the thread
+ * is still where it entered the kernel.
  *
  * Threads that sleep on are visited by an iterator, so that their time is told while it passes.
  */

@@ -256,11 +256,9 @@ mod tests {
     #[test]
     fn programs_have_a_cpu_and_a_version_as_their_series_have() {
         let build_id = "process.executable.build_id.gnu";
-        let entry = |attributes: &str| {
-            format!(
-                r#"[{{"service":"web","on_cpu":3,"attributes":{{{attributes}}},"total_ns":1,"longest_ns":1,"lengths":[]}}]"#
-            )
-        };
+        let counts = r#""total_ns":1,"longest_ns":1,"lengths":[]"#;
+        let entry =
+            |attributes: &str| format!(r#"[{{"service":"web","on_cpu":3,"attributes":{{{attributes}}},{counts}}}]"#);
         let of_build = format!(r#""{build_id}":"c0ffee00c0ffee00""#);
         let alone = entry(&of_build);
         let mut queue = RunQueue::parse(&alone).unwrap().remove(0);

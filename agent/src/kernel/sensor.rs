@@ -204,8 +204,8 @@ impl Sensor {
     }
 
     /// Looks at some CPUs more closely: until `until_ns` the samples that are taken there stand for `period_ns`, of all
-    /// threads, or of some of them, perhaps of the processes of [`Self::set_burst_members`] alone. All others are sampled
-    /// as ever. Returns when that begins.
+    /// threads, or of some of them, perhaps of the processes of [`Self::set_burst_members`] alone. All others are
+    /// sampled as ever. Returns when that begins.
     pub fn begin_burst(&mut self, burst: &Burst<'_>) -> Result<u64, KernelError> {
         self.bursts.begin(burst, &self.sampler)
     }

@@ -1,7 +1,7 @@
 //! What the agent's own hook leaves in the stacks of threads that wait.
 //!
-//! Before Linux 6.18 a program of the agent runs as `schedule` returns. The kernel has made a function for that, through
-//! which `schedule` is called: no part of what the thread does.
+//! Before Linux 6.18 a program of the agent runs as `schedule` returns. The kernel has made a function for that,
+//! through which `schedule` is called: no part of what the thread does.
 
 use crate::frames::{Frame, FrameKind, Stack};
 

@@ -1,7 +1,7 @@
 //! A closer look at some CPUs, for a while.
 //!
-//! In: CPUs, a period, an end, and perhaps which processes and threads. Out: a second timer on each of these CPUs, and a
-//! word to the program of the kernel side of when its ticks count. The end is the program's own: it comes on time
+//! In: CPUs, a period, an end, and perhaps which processes and threads. Out: a second timer on each of these CPUs, and
+//! a word to the program of the kernel side of when its ticks count. The end is the program's own: it comes on time
 //! whatever becomes of the agent, whose timers go with it.
 
 use std::collections::BTreeSet;

@@ -388,7 +388,8 @@ fn selected(query: &str) -> Result<Selector, ApiError> {
         Some(label) => Err(bad(
             format!("`query` speaks of `{}`", name_of(&label)),
             format!(
-                "a closer look is of nodes by `node` and `cluster`, of CPUs by `cpu`, and of processes and threads by {}",
+                "a closer look is of nodes by `node` and `cluster`, of CPUs by `cpu`, and of processes and threads \
+                 by {}",
                 OF_PROCESSES.join(", ")
             ),
         )),
@@ -403,7 +404,8 @@ fn condition(matcher: &Matcher) -> Result<BurstCondition, ApiError> {
     let Some((values, not)) = matcher.values() else {
         return Err(bad(
             format!("`{field}` in `query` is a pattern"),
-            "in a burst a condition of processes and threads names its values: =, !=, and =~ and !~ with names such as a|b",
+            "in a burst a condition of processes and threads names its values: =, !=, and =~ and !~ with names such \
+             as a|b",
         ));
     };
     if values.len() > MOST_VALUES {

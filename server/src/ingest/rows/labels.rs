@@ -235,8 +235,8 @@ impl Seen {
     }
 }
 
-/// What a resource says of itself beyond the fixed labels, as JSON, within the bounds of one series. What is beyond them
-/// is counted with its samples.
+/// What a resource says of itself beyond the fixed labels, as JSON, within the bounds of one series. What is beyond
+/// them is counted with its samples.
 pub(crate) fn of_resource(attributes: &[(&str, Value<'_>)]) -> String {
     let attributes = in_order(attributes);
     let named = attributes.iter().filter(|(name, _)| name.len() <= MAX_NAME_BYTES);
