@@ -5,8 +5,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::batch::RunQueues;
+use super::batch::{RunQueue, RunQueues};
 use crate::frames::{WaitLengths, bucket_begins_ns};
+use crate::hash::FastMap;
+use crate::metadata::Metadata;
+
+/// The server takes no longer text.
+const MAX_BYTES: usize = 1 << 20;
 
 /// Those of a CPU, or of what has the same labels on one CPU. What is absent is left out.
 #[derive(Default, Serialize)]
@@ -64,8 +69,34 @@ fn text(label: &Option<Arc<str>>) -> &str {
     label.as_deref().unwrap_or_default()
 }
 
-/// None where nothing waited, and nobody counted.
+/// None where nothing waited, and nobody counted. Where it would be too long a text, programs are told for all CPUs.
 pub(super) fn json(queues: &RunQueues) -> Option<String> {
+    let text = written(queues, &queues.by_program)?;
+    if text.len() <= MAX_BYTES {
+        return Some(text);
+    }
+    written(queues, &for_all_cpus(&queues.by_program))
+}
+
+fn for_all_cpus(by_program: &[RunQueue]) -> Vec<RunQueue> {
+    let mut places: FastMap<(&str, Option<&str>, &Metadata), usize> = FastMap::default();
+    let mut sums: Vec<RunQueue> = Vec::new();
+    for queue in by_program {
+        let key = (&*queue.executable, queue.build_id.as_deref(), &*queue.metadata);
+        let place = *places.entry(key).or_insert_with(|| {
+            sums.push(RunQueue {
+                cpu: None,
+                lengths: WaitLengths::default(),
+                ..queue.clone()
+            });
+            sums.len() - 1
+        });
+        sums[place].lengths.add(&queue.lengths);
+    }
+    sums
+}
+
+fn written(queues: &RunQueues, by_program: &[RunQueue]) -> Option<String> {
     let cpus: BTreeSet<u32> = queues.by_cpu.keys().chain(queues.ticks.keys()).copied().collect();
     let nothing = WaitLengths::default();
     let by_cpu = cpus.into_iter().map(|cpu| {
@@ -77,7 +108,7 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
             ..Entry::of(queues.by_cpu.get(&cpu).unwrap_or(&nothing))
         }
     });
-    let by_program = queues.by_program.iter().map(|queue| {
+    let by_program = by_program.iter().map(|queue| {
         let metadata = &*queue.metadata;
         let attributes = [
             ("service.version", &metadata.version),
@@ -111,8 +142,34 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
 mod tests {
     use super::*;
     use crate::frames::CpuTicks;
-    use crate::metadata::Metadata;
-    use crate::ship::RunQueue;
+
+    #[test]
+    fn what_would_be_too_long_is_told_for_all_cpus() {
+        let metadata: Arc<Metadata> = Metadata {
+            service: "x".repeat(1000).into(),
+            ..Metadata::default()
+        }
+        .into();
+        let on_cpu = |cpu: u32| RunQueue {
+            executable: "nginx".into(),
+            metadata: Arc::clone(&metadata),
+            cpu: Some(cpu),
+            lengths: WaitLengths {
+                total_ns: 9,
+                longest_ns: u64::from(cpu),
+                buckets: vec![(1, 1)],
+            },
+            ..RunQueue::default()
+        };
+        let queues = |cpus: u32| RunQueues {
+            by_program: (0..cpus).map(on_cpu).collect(),
+            ..RunQueues::default()
+        };
+        assert_eq!(json(&queues(900)).unwrap().matches("on_cpu").count(), 900);
+        let text = json(&queues(1100)).unwrap();
+        let rest = r#""process":"nginx","total_ns":9900,"longest_ns":1099,"lengths":[[1024,1100]]}]"#;
+        assert!(text.len() < 2000 && text.ends_with(rest), "{text}");
+    }
 
     #[test]
     fn lengths_are_told_by_cpu_and_by_labels() {
