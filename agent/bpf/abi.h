@@ -74,12 +74,17 @@ enum so_limits {
 	SO_MAX_THREADS = 65536,
 	/* Waits that have ended, and wait for their thread's user stack. */
 	SO_MAX_PENDING = 256,
-	/* Programs whose waits for a CPU are counted; how finely; and how many of a thread are held before that. */
+	/*
+	 * Programs, each on each CPU, whose waits for a CPU are counted; of them those that are counted by CPU, where
+	 * there are more than that; how finely; and how many of a thread are held before that.
+	 */
 	SO_MAX_QUEUES = 8192,
+	SO_MAX_QUEUES_OF_CPUS = 4096,
 	SO_QUEUE_BUCKETS = 128,
 	SO_HELD_WAITS = 24,
-	/* Processes that one closer look is at, where it is not at all of them. */
+	/* Processes that one closer look is at, where it is not at all of them; and names or ids of threads. */
 	SO_MAX_BURST_MEMBERS = 1024,
+	SO_MAX_BURST_THREADS = 64,
 };
 
 /* How the walk of the user stack ended. */
@@ -352,7 +357,16 @@ struct so_burst {
 	u64 from_ns;		/* CLOCK_MONOTONIC */
 	u64 until_ns;
 	u32 period_ns;
-	u32 of_members;		/* of the processes in burst_members alone; else of all threads */
+	u32 of_members;		/* of the processes in burst_members alone; else of all */
+	/* Of their threads: enum so_burst_choice, by what is in burst_names and in burst_tids. */
+	u32 of_names;
+	u32 of_tids;
+};
+
+enum so_burst_choice {
+	SO_BURST_ALL = 0,
+	SO_BURST_LISTED = 1,
+	SO_BURST_OTHERS = 2,
 };
 
 /* How a wait began, beside the kernel's own bits of a task's state. */
@@ -399,12 +413,14 @@ struct so_waited {
 	struct so_woken woken;
 };
 
-/* Whose waits for a CPU; of nobody, all that found no room of their own. */
+/* Whose waits for which CPU; of nobody, all that found no room of their own. */
 struct so_queue_key {
 	u64 start_boottime_ns;
 	u64 cgroup_id;
 	u32 tgid;
 	u32 exec_id;
+	u32 cpu;		/* one more than its number; 0: of several, since SO_MAX_QUEUES_OF_CPUS are told apart */
+	u32 unused;
 };
 
 /*
@@ -443,11 +459,15 @@ struct so_wait_counters {
 	u64 threads_left_out;
 	/* Waits for a CPU that were counted as nobody's, since SO_MAX_QUEUES programs have room. */
 	u64 queues_left_out;
+	/* And those that were counted as their program's on any CPU, since SO_MAX_QUEUES_OF_CPUS are told apart. */
+	u64 queues_without_cpu;
 	/* Wake-ups whose thread's stack was not taken, since another one was just being walked on that CPU. */
 	u64 wakers_left_out;
 	/* Threads that slept through a whole interval, of all visits. */
 	u64 sleepers;
 	u64 sleepers_told;
+	/* No count: the thread that this CPU has now, where it comes back from a wait whose user stack is asked for. */
+	u64 coming;
 };
 
 /*

@@ -31,6 +31,21 @@ struct {
 	__type(value, u32);
 } burst_members SEC(".maps");
 
+/* The same of threads, by name, and by id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SO_MAX_BURST_THREADS);
+	__uint(key_size, SO_COMM_LENGTH);
+	__type(value, u32);
+} burst_names SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SO_MAX_BURST_THREADS);
+	__type(key, u32);
+	__type(value, u32);
+} burst_tids SEC(".maps");
+
 /* Longest stack of both kinds; a power of two. */
 #define SO_RECORD_FRAMES 2048
 #define SO_RECORD_WORDS (SO_RECORD_FRAMES + sizeof(struct so_walk) / sizeof(u64) + SO_MAX_STACK_BYTES / sizeof(u64))

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Waits for a CPU, counted by program and by CPU, and by length. A thread holds some of its own before they are counted
- * with its program's, since to find that costs as much as all else that a switch does; a visit counts what is held.
+ * Waits for a CPU, counted by CPU, by program on each CPU, and by length. A thread holds some of its own before they
+ * are counted with its program's, since to find that costs as much as all else that a switch does. They are counted
+ * where it comes to another CPU, and by a visit.
  */
 #ifndef STAKEOUT_QUEUES_H
 #define STAKEOUT_QUEUES_H
 
 /* Another one whenever `queues` was read. */
 volatile u64 queue_interval = 0;
+/* Entries of `queues` that have a CPU: how many were made, and how many user space has removed. */
+u64 queues_made = 0;
+volatile u64 queues_removed = 0;
 
 struct so_locked_queue {
 	struct bpf_spin_lock lock;
@@ -40,7 +44,16 @@ static __attribute__((noinline)) struct so_locked_queue *begin_queue(struct task
 	struct mm_struct *mm = task->mm;
 	struct so_locked_queue *entry;
 
-	bpf_map_update_elem(&queues, key, no_queue, BPF_NOEXIST);
+	/* A large machine has more programs on more CPUs than there is room: then a program has one entry for them all. */
+	if (key->cpu && queues_made - queues_removed >= SO_MAX_QUEUES_OF_CPUS) {
+		counter->queues_without_cpu += waits;
+		key->cpu = 0;
+		entry = bpf_map_lookup_elem(&queues, key);
+		if (entry)
+			return entry;
+	}
+	if (!bpf_map_update_elem(&queues, key, no_queue, BPF_NOEXIST) && key->cpu)
+		__sync_fetch_and_add(&queues_made, 1);
 	entry = bpf_map_lookup_elem(&queues, key);
 	if (entry) {
 		/* Who it was before an exec is known from elsewhere or not at all: this name is another program's. */
@@ -60,6 +73,7 @@ static __attribute__((noinline)) struct so_locked_queue *begin_queue(struct task
 	key->cgroup_id = 0;
 	key->tgid = 0;
 	key->exec_id = 0;
+	key->cpu = 0;
 	return bpf_map_lookup_elem(&queues, key);
 }
 
@@ -80,6 +94,7 @@ static __attribute__((noinline)) void count_held(struct task_struct *task, struc
 		.cgroup_id = held->cgroup_id,
 		.tgid = task->tgid,
 		.exec_id = held->exec_id,
+		.cpu = held->cpu,
 	};
 	u64 interval = queue_interval;
 	u32 count = held->count, i;
@@ -105,13 +120,14 @@ static __attribute__((noinline)) void count_held(struct task_struct *task, struc
 	bpf_spin_unlock(&entry->lock);
 }
 
-SO_INLINE void hold_wait(struct so_held_waits *held, u64 cgroup_id, u32 exec_id, u64 ns, u32 bucket)
+SO_INLINE void hold_wait(struct so_held_waits *held, u64 cgroup_id, u32 exec_id, u32 cpu, u64 ns, u32 bucket)
 {
 	u32 count = held->count;
 
 	if (!count) {
 		held->cgroup_id = cgroup_id;
 		held->exec_id = exec_id;
+		held->cpu = cpu;
 		held->total_ns = 0;
 		held->longest_ns = 0;
 	}
@@ -127,9 +143,10 @@ SO_INLINE void hold_wait(struct so_held_waits *held, u64 cgroup_id, u32 exec_id,
 static __attribute__((noinline)) void count_at_once(struct task_struct *task, u64 cgroup_id, u64 ns,
 			struct so_wait_counters *counter)
 {
+	u32 cpu = bpf_get_smp_processor_id() + 1;
 	struct so_held_waits held = {};
 
-	hold_wait(&held, cgroup_id, (u32)task->self_exec_id, ns, so_queue_bucket(ns));
+	hold_wait(&held, cgroup_id, (u32)task->self_exec_id, cpu, ns, so_queue_bucket(ns));
 	count_held(task, &held, counter);
 }
 
@@ -140,6 +157,8 @@ SO_INLINE void count_queue(struct task_struct *task, struct so_wait *wait, u64 n
 	struct so_queue_lengths *of_cpu = bpf_map_lookup_elem(&queues_of_cpus, &zero);
 	u64 cgroup_id = task->cgroups->dfl_cgrp->kn->id;
 	struct so_held_waits *held = &wait->held;
+	u32 cpu = bpf_get_smp_processor_id() + 1;
+	u64 is_others;
 
 	if (!of_cpu)
 		return;
@@ -152,9 +171,11 @@ SO_INLINE void count_queue(struct task_struct *task, struct so_wait *wait, u64 n
 		count_at_once(task, cgroup_id, ns, counter);
 		return;
 	}
-	if (held->count >= SO_HELD_WAITS || (held->count && (held->cgroup_id != cgroup_id || held->exec_id != exec_id)))
+	/* Without branches, as above. */
+	is_others = (held->cgroup_id ^ cgroup_id) | (held->exec_id ^ exec_id) | (held->cpu ^ cpu);
+	if (held->count >= SO_HELD_WAITS || (held->count && is_others))
 		count_held(task, held, counter);
-	hold_wait(held, cgroup_id, exec_id, ns, bucket);
+	hold_wait(held, cgroup_id, exec_id, cpu, ns, bucket);
 }
 
 #endif

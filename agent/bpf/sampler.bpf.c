@@ -62,6 +62,27 @@ APART int identify(u32 tgid)
 	return (flags & PF_KTHREAD ? 1 : 0) | (mm ? 2 : 0);
 }
 
+/* Whether a burst of some threads is of the running one. Apart, so that a walk has the more of the BPF stack. */
+APART int is_chosen(u32 of_names, u32 of_tids)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	u8 name[SO_COMM_LENGTH] = {};
+	u32 is_listed;
+
+	if (of_names) {
+		bpf_get_current_comm(name, sizeof(name));
+		is_listed = bpf_map_lookup_elem(&burst_names, name) != NULL;
+		if (is_listed != (of_names == SO_BURST_LISTED))
+			return 0;
+	}
+	if (of_tids) {
+		is_listed = bpf_map_lookup_elem(&burst_tids, &tid) != NULL;
+		if (is_listed != (of_tids == SO_BURST_LISTED))
+			return 0;
+	}
+	return 1;
+}
+
 /*
  * The period of the burst that tells of this thread now; 0 where none does. Both timers of a CPU ask it: a thread's
  * time is always told by one of them.
@@ -73,6 +94,8 @@ SO_INLINE u32 burst_period_ns(u32 cpu, u32 tgid, u64 now_ns)
 	if (!burst || now_ns < burst->from_ns || now_ns >= burst->until_ns)
 		return 0;
 	if (burst->of_members && !bpf_map_lookup_elem(&burst_members, &tgid))
+		return 0;
+	if ((burst->of_names | burst->of_tids) && !is_chosen(burst->of_names, burst->of_tids))
 		return 0;
 	return burst->period_ns;
 }

@@ -2,8 +2,9 @@
 /*
  * Where threads' time goes while they don't run. Each switch counts the wait of the thread that comes back; where its
  * clock has passed a point (waits.h), the wait becomes a sample: the kernel stack is taken at once, the user stack
- * by the thread itself on its way back to user mode. Where the kernel has no means for that, and where the thread waits
- * again first, it is taken at the next switch, if the thread is still where it entered the kernel.
+ * by the thread itself: on its way back to user mode, or where the kernel has no means for that, as it comes back from
+ * schedule(). Where neither is, and where the thread waits again first, it is taken at the next switch, if the thread
+ * is still where it entered the kernel.
  *
  * Threads that sleep on are visited by an iterator, so that their time is told while it passes.
  */
@@ -257,6 +258,8 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
+#include "returns.h"
+
 #define PENDING_ATTEMPTS 8
 
 /* The thread comes back, and its clock has passed a point. Apart, so that a walk has the more of the BPF stack. */
@@ -325,7 +328,7 @@ SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_pr
 	if (number) {
 		wait->pending = 0;
 		counter->with_stack++;
-		finish_wait(number - 1);
+		finish_wait(while_free(number - 1));
 	}
 	wait->state = is_preempted ? SO_WAIT_PREEMPTED : state & SO_WAIT_STATE_BITS;
 	wait->told_ns = 0;
@@ -385,6 +388,7 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 	if (!counter)
 		return 0;
 	counter->switches++;
+	counter->coming = 0;
 	with_stack = counter->with_stack;
 	if (turn && before->pid)
 		begin_wait(before, now, turn, (u32)ctx[0] & 1, (u32)ctx[3], counter);
@@ -406,6 +410,8 @@ SO_INLINE int switch_threads(u64 *ctx, int can_ask)
 			}
 			if (can_ask && wait->pending)
 				ask_thread(task, wait, counter);
+			if (!can_ask)
+				counter->coming = (u32)task->pid & -(u32)(wait->pending != 0);
 		}
 	}
 	/* Read anew: what the verifier knows of it would have it follow all of this twice. */

@@ -8,13 +8,14 @@
 #ifndef STAKEOUT_WAITS_H
 #define STAKEOUT_WAITS_H
 
-/* Waits for a CPU that are not counted in `queues` yet: whose, and the bucket of each. */
+/* Waits for a CPU that are not counted in `queues` yet: whose, for which CPU, and the bucket of each. */
 struct so_held_waits {
 	u64 cgroup_id;
 	u64 total_ns;
 	u64 longest_ns;
 	u32 exec_id;
 	u32 count;
+	u32 cpu;		/* as in struct so_queue_key */
 	u8 buckets[SO_HELD_WAITS];
 };
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use stakeout_agent::agent::{Agent, AgentConfig};
+use stakeout_agent::agent::{Agent, AgentConfig, BURST_LABELS};
 use stakeout_agent::config::Arguments;
 use stakeout_agent::kernel::{self, preflight};
 use stakeout_agent::metadata::Resolver;
@@ -133,6 +133,7 @@ fn polls(arguments: &Arguments, ship: &ShipConfig, instance: String) -> Result<O
         burst_limit_hz,
         cpus: kernel::format_cpu_list(kernel::online_cpus().unwrap_or_default(), MAX_CPU_LIST_BYTES),
         has_pmu,
+        selects: &BURST_LABELS,
     };
     Ok(Some(BurstPolls::new(ship, about)?))
 }

@@ -1,10 +1,12 @@
 //! Lengths of waits for a CPU, as agents count them: the JSON of the wire and of the table `batches`.
 //!
-//! In: text. Out: counts by length, of a CPU, or of programs with the same labels. Does no I/O.
+//! In: text. Out: counts by length, of a CPU, or of programs with the same labels on one CPU. Does no I/O.
 
 use crate::label::Label;
+use crate::label::attribute::{BUILD_ID, build_version};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Longest text, in bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -14,6 +16,8 @@ const MOST_ENTRIES: usize = 8192;
 const MOST_LENGTHS: usize = 256;
 /// Longest label, in bytes.
 const MAX_LABEL_BYTES: usize = 4096;
+/// Most attributes of programs.
+const MOST_ATTRIBUTES: usize = 16;
 /// Times and counts beyond are malformed: a sum of them has to fit.
 const MOST: u64 = 1 << 53;
 
@@ -45,6 +49,12 @@ pub struct RunQueue<'a> {
     unit: Cow<'a, str>,
     #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
     cgroup: Cow<'a, str>,
+    /// For which CPU programs waited; none of waits for several, and of agents that do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    on_cpu: Option<u32>,
+    /// Labels of programs by the names of their attributes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: BTreeMap<String, String>,
     /// How long they were together.
     pub total_ns: u64,
     /// How long the longest was.
@@ -83,13 +93,43 @@ impl RunQueue<'_> {
             .chain(&self.ticks)
             .chain(&self.idle_ticks)
             .all(|count| *count <= MOST);
-        let labels_fit = LABELS.iter().all(|label| self.label(*label).len() <= MAX_LABEL_BYTES);
-        is_ascending && is_small && labels_fit && self.lengths.len() <= MOST_LENGTHS
+        let texts = self
+            .attributes
+            .iter()
+            .flat_map(|(name, value)| [name.len(), value.len()]);
+        let labels = LABELS.iter().map(|label| self.label(*label).len());
+        let labels_fit = labels.chain(texts).all(|bytes| bytes <= MAX_LABEL_BYTES);
+        let are_few = self.lengths.len() <= MOST_LENGTHS && self.attributes.len() <= MOST_ATTRIBUTES;
+        is_ascending && is_small && labels_fit && are_few
     }
 
     /// The CPU; none of a program's.
     pub fn cpu(&self) -> Option<u32> {
         self.cpu
+    }
+
+    /// The CPU that programs waited for, where it is told.
+    pub fn on_cpu(&self) -> Option<u32> {
+        self.on_cpu
+    }
+
+    /// A program's labels that have no name of their own here, by their attributes.
+    pub fn attributes(&self) -> &BTreeMap<String, String> {
+        &self.attributes
+    }
+
+    /// Makes the build id what a series has: its begin, and that only where nothing else tells a version. `of_sender`
+    /// has what all of the batch have.
+    pub fn shorten_build_id<'l>(&mut self, of_sender: impl Iterator<Item = (&'l str, &'l str)>) {
+        let Some(build_id) = self.attributes.remove(BUILD_ID) else {
+            return;
+        };
+        let mut others: Vec<(&str, &str)> = of_sender.collect();
+        others.extend(self.attributes.iter().map(|(name, value)| (&**name, &**value)));
+        let short = build_version(&build_id, others.into_iter()).map(str::to_owned);
+        if let Some(short) = short {
+            self.attributes.insert(BUILD_ID.to_owned(), short);
+        }
     }
 
     /// A program's label; empty where it is absent, or none of [`LABELS`].
@@ -126,7 +166,7 @@ pub struct WaitLengths {
 impl WaitLengths {
     /// Adds those of a batch.
     pub fn add(&mut self, queue: &RunQueue<'_>) {
-        self.add_ticks(queue.ticks.unwrap_or(0), queue.idle_ticks.unwrap_or(0));
+        self.add_ticks_of(queue);
         self.add_counts(queue.total_ns, queue.longest_ns, &queue.lengths);
     }
 
@@ -134,6 +174,11 @@ impl WaitLengths {
     pub fn add_all(&mut self, more: &Self) {
         self.add_ticks(more.ticks, more.idle_ticks);
         self.add_counts(more.total_ns, more.longest_ns, &more.buckets);
+    }
+
+    /// Adds what a CPU's timer counted alone.
+    pub fn add_ticks_of(&mut self, queue: &RunQueue<'_>) {
+        self.add_ticks(queue.ticks.unwrap_or(0), queue.idle_ticks.unwrap_or(0));
     }
 
     fn add_ticks(&mut self, ticks: u64, idle_ticks: u64) {
@@ -206,6 +251,38 @@ mod tests {
         );
         assert_eq!((queues[1].cpu(), queues[1].label(Label::Pod)), (None, ""));
         assert_eq!(serde_json::to_string(&queues).unwrap(), text);
+    }
+
+    #[test]
+    fn programs_have_a_cpu_and_a_version_as_their_series_have() {
+        let build_id = "process.executable.build_id.gnu";
+        let counts = r#""total_ns":1,"longest_ns":1,"lengths":[]"#;
+        let entry =
+            |attributes: &str| format!(r#"[{{"service":"web","on_cpu":3,"attributes":{{{attributes}}},{counts}}}]"#);
+        let of_build = format!(r#""{build_id}":"c0ffee00c0ffee00""#);
+        let alone = entry(&of_build);
+        let mut queue = RunQueue::parse(&alone).unwrap().remove(0);
+        assert_eq!((queue.cpu(), queue.on_cpu()), (None, Some(3)));
+        assert_eq!(serde_json::to_string(&[&queue]).unwrap(), alone);
+        queue.shorten_build_id([("acme.team", "red")].into_iter());
+        assert_eq!(queue.attributes()[build_id], "c0ffee00c0ff");
+        // Where the service has a version, its build is none, whoever says so.
+        let mut queue = RunQueue::parse(&alone).unwrap().remove(0);
+        queue.shorten_build_id([("service.version", "1.4")].into_iter());
+        assert!(queue.attributes().is_empty());
+        let own = entry(&format!(r#"{of_build},"service.version":"1.4""#));
+        let mut queue = RunQueue::parse(&own).unwrap().remove(0);
+        queue.shorten_build_id([].into_iter());
+        let left: Vec<(&str, &str)> = queue
+            .attributes()
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        assert_eq!(left, [("service.version", "1.4")]);
+        let many: Vec<String> = (0..=MOST_ATTRIBUTES).map(|at| format!(r#""a{at}":"x""#)).collect();
+        assert_eq!(RunQueue::parse(&entry(&many.join(","))), None);
+        let long = format!(r#""a":"{}""#, "x".repeat(MAX_LABEL_BYTES + 1));
+        assert_eq!(RunQueue::parse(&entry(&long)), None);
     }
 
     #[test]

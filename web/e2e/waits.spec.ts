@@ -173,6 +173,22 @@ test("beside waits for each CPU stands how idle it was", async ({ page }) => {
   await expect(ofServices.getByRole("columnheader", { name: /^Idle/ })).toHaveCount(0);
 });
 
+test("waits of one program are told by CPU, with how idle each was, and those for one CPU by program", async ({
+  page,
+}) => {
+  await page.goto(at(window, { view: "threads", by: "cpu", query: '{process=~"python.*"}' }));
+  const queues = page.getByTestId("queue-lengths");
+  const byCpu = queues.getByRole("grid", { name: "Waits for a CPU by cpu. Enter shows the row over time." });
+  await expect(byCpu.getByRole("columnheader", { name: /^Idle/ })).toBeVisible();
+  await expect(byCpu.locator("[data-row='0']")).toContainText(/\d\u202f%/);
+  const cpu = await byCpu.locator("[data-row='0'] .thread-name bdi").getAttribute("title");
+  expect(cpu).toMatch(/^\d+$/);
+  await page.goto(at(window, { view: "threads", by: "process", query: `{process=~"python.*",cpu="${cpu}"}` }));
+  const byProcess = queues.getByRole("grid", { name: /^Waits for a CPU by process/ });
+  await expect(byProcess.locator("[data-row='0']")).toContainText("python");
+  await expect(page.getByTestId("queue-uncounted")).toHaveCount(0);
+});
+
 test("waits are left out by a click, and every number follows", async ({ page }) => {
   await page.goto(at(window, { type: "off_cpu", query: THREADS, by: "thread" }));
   await expect(page.getByRole("button", { name: /^Profile type: Waiting \W$/ })).toBeVisible();

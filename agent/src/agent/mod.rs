@@ -28,6 +28,7 @@ mod threads;
 mod totals;
 mod waiting;
 
+pub use bursts::BURST_LABELS;
 pub use config::AgentConfig;
 pub use running::Agent;
 pub use tables::UnwindStats;

@@ -38,5 +38,5 @@ pub use tables::{
     Arch, HostMemory, RED_ZONE_BYTES, ReadMemory, Registers, StackCopy, Tables, leave_out_middle, so_cpython, so_jvm,
     so_php, so_ruby, so_runtime, so_v8, so_walk,
 };
-pub use timers::{Burst, Unticked};
+pub use timers::{Burst, Chosen, ChosenThreads, MAX_BURST_THREADS, NAME_BYTES, Unticked};
 pub use waits::{Queued, Waits};

@@ -213,6 +213,8 @@ pub struct WaitCounters {
     pub threads_left_out: u64,
     /// Waits for a CPU that were not counted by their length, since too many groups and CPUs are.
     pub queues_left_out: u64,
+    /// Waits for a CPU that were counted with their program, but not by CPU, since too many of both are.
+    pub queues_without_cpu: u64,
     /// Threads that slept since the visit before, of all visits.
     pub sleepers: u64,
     /// Samples of threads that slept on, of all visits.

@@ -204,8 +204,8 @@ impl Sensor {
     }
 
     /// Looks at some CPUs more closely: until `until_ns` the samples that are taken there stand for `period_ns`, of all
-    /// threads, or of the processes of [`Self::set_burst_members`] alone. All others are sampled as ever. Returns when
-    /// that begins.
+    /// threads, or of some of them, perhaps of the processes of [`Self::set_burst_members`] alone. All others are
+    /// sampled as ever. Returns when that begins.
     pub fn begin_burst(&mut self, burst: &Burst<'_>) -> Result<u64, KernelError> {
         self.bursts.begin(burst, &self.sampler)
     }
@@ -461,6 +461,8 @@ fn fixed_map_bytes(sampler: &sampler::SamplerSkel<'_>, lifecycle: &lifecycle::Li
         sampler.maps.cache.as_fd(),
         sampler.maps.bursts.as_fd(),
         sampler.maps.burst_members.as_fd(),
+        sampler.maps.burst_names.as_fd(),
+        sampler.maps.burst_tids.as_fd(),
         lifecycle.maps.events.as_fd(),
         lifecycle.maps.event_counters.as_fd(),
         lifecycle.maps.told.as_fd(),

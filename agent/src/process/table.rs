@@ -240,8 +240,8 @@ impl Table {
         })
     }
 
-    /// Processes that run a program of these names now, by their ids in samples; an empty name is any.
-    pub fn running(&mut self, service: &str, process: &str, now_ns: u64) -> BTreeSet<u32> {
+    /// Processes that run such a program now, by their ids in samples.
+    pub fn running(&mut self, is_such: impl Fn(&Program) -> bool, now_ns: u64) -> BTreeSet<u32> {
         let Self {
             processes, resolver, ..
         } = self;
@@ -250,9 +250,7 @@ impl Table {
             let moves = entry.moves_until(u64::MAX);
             let last = entry.programs.last_mut()?;
             let program = last.labels.now(now_ns, moves, last.read_id, resolver);
-            let is_named = (process.is_empty() || *program.executable == *process)
-                && (service.is_empty() || *program.metadata.service == *service);
-            is_named.then_some(program.key.tgid)
+            is_such(&program).then_some(program.key.tgid)
         };
         present.filter_map(is_wanted).collect()
     }

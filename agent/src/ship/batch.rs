@@ -114,17 +114,21 @@ pub struct RunQueues {
     pub by_cpu: BTreeMap<u32, WaitLengths>,
     /// Ticks of each CPU's timer in the interval, by the same.
     pub ticks: BTreeMap<u32, CpuTicks>,
-    /// Of programs with the same name and labels.
+    /// Of programs with the same name and labels, on each CPU.
     pub by_program: Vec<RunQueue>,
 }
 
-/// Waits for a CPU of programs with the same name and labels.
+/// Waits for one CPU of programs with the same name and labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunQueue {
     /// Base name of the executable; the comm of a kernel thread. Empty where it is not known whose waits they are.
     pub executable: Arc<str>,
+    /// GNU build id of the executable, in lower-case hex.
+    pub build_id: Option<Arc<str>>,
     /// The labels.
     pub metadata: Arc<Metadata>,
+    /// Logical number of the CPU; none of waits for several, where there are too many to tell apart.
+    pub cpu: Option<u32>,
     /// How long they were.
     pub lengths: WaitLengths,
 }

@@ -22,7 +22,7 @@ mod spool;
 mod worker;
 
 pub use batch::{Batch, Process, Report, RunQueue, RunQueues, Sample, Woken};
-pub use bursts::{About, BurstDesk, BurstOrder, BurstPolls, BurstReport, BurstState};
+pub use bursts::{About, BurstCondition, BurstDesk, BurstOrder, BurstPolls, BurstReport, BurstState};
 pub use config::{Identity, Retry, ShipConfig, ShipError, Token};
 pub use losses::{CAUSE_QUEUE_FULL, CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL};
 pub use shared::ShipStats;

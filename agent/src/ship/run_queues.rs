@@ -1,14 +1,19 @@
 //! Lengths of waits for a CPU as a resource attribute has them: JSON, as server/docs/wire.md says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::batch::RunQueues;
+use super::batch::{RunQueue, RunQueues};
 use crate::frames::{WaitLengths, bucket_begins_ns};
+use crate::hash::FastMap;
+use crate::metadata::Metadata;
 
-/// Those of a CPU, or of what has the same labels. A label that is absent is left out.
+/// The server takes no longer text.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Those of a CPU, or of what has the same labels on one CPU. What is absent is left out.
 #[derive(Default, Serialize)]
 struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,6 +39,12 @@ struct Entry<'a> {
     unit: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     cgroup: &'a str,
+    /// Of programs: for which CPU they waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_cpu: Option<u32>,
+    /// What samples of the programs have beside that, by the names that it has there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: BTreeMap<&'static str, &'a str>,
     total_ns: u64,
     longest_ns: u64,
     /// The shortest length of a bucket, and how many were in it.
@@ -58,8 +69,34 @@ fn text(label: &Option<Arc<str>>) -> &str {
     label.as_deref().unwrap_or_default()
 }
 
-/// None where nothing waited, and nobody counted.
+/// None where nothing waited, and nobody counted. Where it would be too long a text, programs are told for all CPUs.
 pub(super) fn json(queues: &RunQueues) -> Option<String> {
+    let text = written(queues, &queues.by_program)?;
+    if text.len() <= MAX_BYTES {
+        return Some(text);
+    }
+    written(queues, &for_all_cpus(&queues.by_program))
+}
+
+fn for_all_cpus(by_program: &[RunQueue]) -> Vec<RunQueue> {
+    let mut places: FastMap<(&str, Option<&str>, &Metadata), usize> = FastMap::default();
+    let mut sums: Vec<RunQueue> = Vec::new();
+    for queue in by_program {
+        let key = (&*queue.executable, queue.build_id.as_deref(), &*queue.metadata);
+        let place = *places.entry(key).or_insert_with(|| {
+            sums.push(RunQueue {
+                cpu: None,
+                lengths: WaitLengths::default(),
+                ..queue.clone()
+            });
+            sums.len() - 1
+        });
+        sums[place].lengths.add(&queue.lengths);
+    }
+    sums
+}
+
+fn written(queues: &RunQueues, by_program: &[RunQueue]) -> Option<String> {
     let cpus: BTreeSet<u32> = queues.by_cpu.keys().chain(queues.ticks.keys()).copied().collect();
     let nothing = WaitLengths::default();
     let by_cpu = cpus.into_iter().map(|cpu| {
@@ -71,8 +108,14 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
             ..Entry::of(queues.by_cpu.get(&cpu).unwrap_or(&nothing))
         }
     });
-    let by_program = queues.by_program.iter().map(|queue| {
+    let by_program = by_program.iter().map(|queue| {
         let metadata = &*queue.metadata;
+        let attributes = [
+            ("service.version", &metadata.version),
+            ("container.image.name", &metadata.image),
+            ("process.executable.build_id.gnu", &queue.build_id),
+        ];
+        let told = attributes.into_iter().map(|(name, value)| (name, text(value)));
         Entry {
             service: &metadata.service,
             process: &queue.executable,
@@ -85,6 +128,8 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
             workload: text(&metadata.workload),
             unit: text(&metadata.unit),
             cgroup: &metadata.cgroup,
+            on_cpu: queue.cpu,
+            attributes: told.filter(|(_, value)| !value.is_empty()).collect(),
             ..Entry::of(&queue.lengths)
         }
     });
@@ -97,8 +142,34 @@ pub(super) fn json(queues: &RunQueues) -> Option<String> {
 mod tests {
     use super::*;
     use crate::frames::CpuTicks;
-    use crate::metadata::Metadata;
-    use crate::ship::RunQueue;
+
+    #[test]
+    fn what_would_be_too_long_is_told_for_all_cpus() {
+        let metadata: Arc<Metadata> = Metadata {
+            service: "x".repeat(1000).into(),
+            ..Metadata::default()
+        }
+        .into();
+        let on_cpu = |cpu: u32| RunQueue {
+            executable: "nginx".into(),
+            metadata: Arc::clone(&metadata),
+            cpu: Some(cpu),
+            lengths: WaitLengths {
+                total_ns: 9,
+                longest_ns: u64::from(cpu),
+                buckets: vec![(1, 1)],
+            },
+            ..RunQueue::default()
+        };
+        let queues = |cpus: u32| RunQueues {
+            by_program: (0..cpus).map(on_cpu).collect(),
+            ..RunQueues::default()
+        };
+        assert_eq!(json(&queues(900)).unwrap().matches("on_cpu").count(), 900);
+        let text = json(&queues(1100)).unwrap();
+        let rest = r#""process":"nginx","total_ns":9900,"longest_ns":1099,"lengths":[[1024,1100]]}]"#;
+        assert!(text.len() < 2000 && text.ends_with(rest), "{text}");
+    }
 
     #[test]
     fn lengths_are_told_by_cpu_and_by_labels() {
@@ -111,23 +182,37 @@ mod tests {
         let queues = RunQueues {
             by_cpu: [(7, lengths.clone())].into(),
             ticks: [(7, ticks(100, 0)), (9, ticks(100, 98))].into(),
-            by_program: vec![RunQueue {
-                executable: "nginx".into(),
-                metadata: Metadata {
-                    service: "web".into(),
-                    unit: Some("nginx.service".into()),
-                    ..Metadata::default()
-                }
-                .into(),
-                lengths,
-            }],
+            by_program: vec![
+                RunQueue {
+                    executable: "nginx".into(),
+                    build_id: Some("c0ffee".into()),
+                    metadata: Metadata {
+                        service: "web".into(),
+                        version: Some("1.4".into()),
+                        unit: Some("nginx.service".into()),
+                        ..Metadata::default()
+                    }
+                    .into(),
+                    cpu: Some(7),
+                    lengths: lengths.clone(),
+                },
+                RunQueue {
+                    executable: "sh".into(),
+                    lengths,
+                    ..RunQueue::default()
+                },
+            ],
         };
         let rest = r#""total_ns":9000,"longest_ns":6000,"lengths":[[1024,3],[5120,1]]}"#;
         let busy = format!(r#"{{"cpu":7,"ticks":100,"idle_ticks":0,{rest}"#);
         // Nothing waited for the other CPU.
         let idle = r#"{"cpu":9,"ticks":100,"idle_ticks":98,"total_ns":0,"longest_ns":0,"lengths":[]}"#;
-        let program = format!(r#"{{"service":"web","process":"nginx","unit":"nginx.service",{rest}"#);
-        assert_eq!(json(&queues).unwrap(), format!("[{busy},{idle},{program}]"));
+        let build_id = r#""process.executable.build_id.gnu":"c0ffee""#;
+        let attributes = format!(r#""attributes":{{{build_id},"service.version":"1.4"}}"#);
+        let labels = r#""service":"web","process":"nginx","unit":"nginx.service""#;
+        let program = format!(r#"{{{labels},"on_cpu":7,{attributes},{rest}"#);
+        let plain = format!(r#"{{"process":"sh",{rest}"#);
+        assert_eq!(json(&queues).unwrap(), format!("[{busy},{idle},{program},{plain}]"));
         assert_eq!(json(&RunQueues::default()), None);
     }
 }

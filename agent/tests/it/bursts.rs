@@ -84,6 +84,7 @@ fn polls(url: &str) -> BurstPolls {
         burst_limit_hz: 999,
         cpus: "0-1".into(),
         has_pmu: false,
+        selects: &["container"],
     };
     BurstPolls::new(&config, about).unwrap()
 }
@@ -151,9 +152,21 @@ fn an_order_comes_once_and_what_became_of_it_is_told_until_it_is_kept() {
         question["wait_ms"].as_u64().unwrap() >= 10_000,
         "it is held for long while nothing runs"
     );
-    let order = json!({"id": "x", "cpus": "0", "service": "", "process": "", "frequency_hz": 999, "seconds": 3});
+    assert_eq!(question["selects"], json!(["container"]));
+    let condition = json!({"label": "container", "values": ["api"], "not": true});
+    let order = json!({"id": "x", "cpus": "0", "service": "", "process": "", "conditions": [condition],
+        "frequency_hz": 999, "seconds": 3});
     answer.send((200, json!({"begin": [order]}).to_string())).unwrap();
-    assert_eq!(wait_for_order(desk).id, "x");
+    let heard = wait_for_order(desk);
+    assert_eq!(heard.id, "x");
+    assert_eq!(
+        (
+            &*heard.conditions[0].label,
+            &heard.conditions[0].values[..],
+            heard.conditions[0].not
+        ),
+        ("container", &["api".to_owned()][..], true)
+    );
     // It was asked again meanwhile, and a report ends that question.
     desk.report(report("x", BurstState::Running));
     let told = std::iter::repeat_with(|| server.question()).find(|(question, _)| question["bursts"] != json!([]));

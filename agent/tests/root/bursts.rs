@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use stakeout_agent::agent::AgentConfig;
 use stakeout_agent::kernel;
-use stakeout_agent::ship::{BurstDesk, BurstOrder, BurstReport, BurstState};
+use stakeout_agent::ship::{BurstCondition, BurstDesk, BurstOrder, BurstReport, BurstState};
 
 use crate::accounting::check_account;
 use crate::program::{Program, Running};
@@ -32,6 +32,7 @@ fn order(id: &str, cpus: &str, process: &str, seconds: u32) -> BurstOrder {
         cpus: cpus.into(),
         service: String::new(),
         process: process.into(),
+        conditions: Vec::new(),
         frequency_hz: BURST_HZ,
         seconds,
     }
@@ -161,6 +162,43 @@ fn one_program_is_seen_at_the_rate_and_who_shares_its_cpu_as_ever() {
     if !possible() {
         return;
     }
+    let late = see_one_of_two(order("a", "", "burn-that-is-chosen", 10));
+    let (at_the_rate, all) = late;
+    assert!(all > 0 && at_the_rate > all / 2, "{at_the_rate} of {all}");
+}
+
+/// By the name of its thread, which the kernel cuts: whoever has it is told from the first tick on.
+#[test]
+fn one_thread_is_seen_at_the_rate_and_who_shares_its_cpu_as_ever() {
+    if !possible() {
+        return;
+    }
+    let condition = |label: &str, value: &str, not| BurstCondition {
+        label: label.into(),
+        values: vec![value.into()],
+        not,
+    };
+    let late = see_one_of_two(BurstOrder {
+        conditions: vec![
+            condition("thread", "burn-that-is-ch", false),
+            // Nobody's: of all but none.
+            condition("container", "nobody's", true),
+            condition("tid", "4194305", true),
+        ],
+        ..order("a", "", "", 10)
+    });
+    let (at_the_rate, all) = late;
+    assert!(all > 0 && at_the_rate > all / 2, "{at_the_rate} of {all}");
+    let late = see_one_of_two(BurstOrder {
+        conditions: vec![condition("thread", "burn-that-is-no", true)],
+        ..order("a", "", "", 10)
+    });
+    assert!(late.1 > 0 && late.0 == late.1, "{} of {}", late.0, late.1);
+}
+
+/// Of two programs on a CPU one is told at the rate of the burst and the other as ever, each by its time. Gives of the
+/// samples of one more of the first, which comes meanwhile, those at the rate, and all.
+fn see_one_of_two(order: BurstOrder) -> (u32, u32) {
     let cpu = kernel::online_cpus().unwrap()[0];
     let (chosen, neighbour) = (
         Program::burn("burn-that-is-chosen"),
@@ -171,7 +209,7 @@ fn one_program_is_seen_at_the_rate_and_who_shares_its_cpu_as_ever() {
     let (first, second) = (chosen.spawn(600_000, Some(cpu)), neighbour.spawn(600_000, Some(cpu)));
     recording.wait_for("one", |seen| seen.process.tgid == first.tgid());
     recording.wait_for("the other", |seen| seen.process.tgid == second.tgid());
-    desk.order(order("a", "", "burn-that-is-chosen", 10));
+    desk.order(order);
     wait_for(&desk, "a", BurstState::Running);
     std::thread::sleep(Duration::from_millis(300));
     // A process of that name that comes meanwhile is seen as well, from the next look on.
@@ -205,7 +243,7 @@ fn one_program_is_seen_at_the_rate_and_who_shares_its_cpu_as_ever() {
         all += 1;
         at_the_rate += u32::from(seen.sample.value_ns == BURST_NS);
     });
-    assert!(all > 0 && at_the_rate > all / 2, "{at_the_rate} of {all}");
+    (at_the_rate, all)
 }
 
 #[test]
@@ -228,6 +266,18 @@ fn a_burst_ends_when_it_is_cancelled_and_when_the_agent_stops() {
     desk.order(order("elsewhere", "4095", "", 5));
     let refused = wait_for(&desk, "elsewhere", BurstState::Refused);
     assert!(refused.reason.contains("CPU 4095 is not online"), "{refused:?}");
+    desk.order(BurstOrder {
+        conditions: vec![BurstCondition {
+            label: "mode".into(),
+            ..BurstCondition::default()
+        }],
+        ..order("of what", "", "", 5)
+    });
+    let refused = wait_for(&desk, "of what", BurstState::Refused);
+    assert!(
+        refused.reason.contains("not of a `mode` there, but of service"),
+        "{refused:?}"
+    );
     desk.order(order("a", "", "", 60));
     wait_for(&desk, "a", BurstState::Running);
     std::thread::sleep(Duration::from_secs(1));

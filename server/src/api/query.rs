@@ -187,7 +187,6 @@ async fn run_queue(
         Some(_) => chart_steps(&tables, &parameters, window)?,
         None => Steps::chart(window, query::usual_step(window).max(LEAST_QUEUE_STEP_NS)),
     };
-    parameters.word("by")?;
     let chart = (parameters.label()?, steps, parameters.number("limit")?);
     let answer = answered(&engine, &tables, move |_, tables| async move {
         let queues = query::run_queues(&tables, selector, chart).await?;

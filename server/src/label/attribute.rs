@@ -106,7 +106,11 @@ impl AttributeName {
         if labels.is_empty() {
             return Cow::Borrowed("");
         }
-        let mut labels = all_in(labels);
+        self.value_of(all_in(labels))
+    }
+
+    /// The same of labels that were read.
+    pub(crate) fn value_of<'l>(self, mut labels: BTreeMap<Cow<'l, str>, Cow<'l, str>>) -> Cow<'l, str> {
         match labels.remove(self.as_str()) {
             None if self.or_tag => image_tag(labels),
             value => value.unwrap_or_default(),

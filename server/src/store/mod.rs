@@ -29,7 +29,7 @@ pub use buffer::batch::{Ack, BatchId, Rows, Sender};
 pub use buffer::report::BatchRow;
 pub use buffer::sender_window::Owner;
 pub use commit::Ticket;
-pub(crate) use notebook::{Burst, BurstReport, BurstState, Expected, Marker, Put, Refused, View};
+pub(crate) use notebook::{Burst, BurstCondition, BurstReport, BurstState, Expected, Marker, Put, Refused, View};
 #[cfg(test)]
 pub(crate) use notebook::{MOST_BURSTS, MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VIEWS};
 #[cfg(test)]

@@ -247,9 +247,34 @@ async fn what_cannot_be_is_refused_in_words() {
         ),
         (json!({"frequency_hz": 999, "seconds": 1}), 400, "neither a `node`"),
         (
-            json!({"query": "{service=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+            json!({"query": "{mode=\"user\"}", "frequency_hz": 999, "seconds": 1}),
             400,
-            "speaks of `service`",
+            "speaks of `mode`",
+        ),
+        (
+            json!({"query": "{acme.team=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "of CPUs by `cpu`, and of processes and threads by service, process, tgid",
+        ),
+        (
+            json!({"query": "{node=\"db-1\",container=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "the agent of db-1 is older, and selects by one service",
+        ),
+        (
+            json!({"query": "{container=~\"a.*\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "`container` in `query` is a pattern",
+        ),
+        (
+            json!({"query": "{node=\"db-1\",cpu=\"9\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "`query` selects no CPU of db-1: online are 0-3",
+        ),
+        (
+            json!({"query": "{cpu=\"1\"}", "cpus": "1", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "it has `cpus`, and `cpu` in its `query`",
         ),
         (
             json!({"query": "{node=~\"x.*\"}", "frequency_hz": 999, "seconds": 1}),
@@ -470,4 +495,94 @@ async fn a_new_question_ends_the_one_before_and_nodes_tell_the_limit() {
     server.poll(&who, 0, &[]).await;
     held.await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_chooses_nodes_clusters_cpus_processes_and_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::open(dir.path(), |state| state).await;
+    let asks = async |agent: &Agent, selects: Value| {
+        let mut question = agent.question(0, &[]);
+        question["selects"] = selects;
+        let (status, answer) = server.ask("POST", "agent/bursts", "", &question).await;
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    // One that ships, in a cluster, one that knows conditions and ships nothing, and one that knows none.
+    let mut sender = Sender::new("db-1", 10);
+    let mut batch = sender.batch(1, crate::support::now_ns());
+    let resource = batch.resource_profiles[0].resource.as_mut().unwrap();
+    let cluster = crate::support::attributes([("k8s.cluster.name", crate::support::text("eu"))]);
+    resource.attributes.extend(cluster);
+    let sent = Request::post("/v1development/profiles")
+        .header("content-type", "application/x-protobuf")
+        .body(Body::from(batch.encode_to_vec()));
+    assert_eq!(server.app.clone().oneshot(sent.unwrap()).await.unwrap().status(), 200);
+    let of_eu = agent("db-1", Box::leak(sender.instance.clone().into_boxed_str()));
+    let known = json!(["container", "thread", "version"]);
+    asks(&of_eu, known.clone()).await;
+    asks(&agent("db-2", "k"), known.clone()).await;
+    asks(&agent("old-1", "o"), json!([])).await;
+    let query = r#"{cluster="eu",cpu=~"1|2|7",service="web",container=~"api|api\\.2",thread!="idle",version="1.4"}"#;
+    let wish = |query: &str| json!({"query": query, "frequency_hz": 999, "seconds": 1});
+    let (status, made) = server.begin(&wish(query)).await;
+    assert_eq!(status, 201, "{made}");
+    let made = made["bursts"].as_array().unwrap();
+    assert_eq!(made.len(), 1);
+    assert_eq!(
+        [
+            &made[0]["node"],
+            &made[0]["cpus"],
+            &made[0]["service"],
+            &made[0]["query"]
+        ],
+        [
+            &json!("db-1"),
+            &json!("1-2"),
+            &json!("web"),
+            &json!(r#"{container=~"api|api\\.2",thread!="idle",version="1.4"}"#)
+        ]
+    );
+    let order = asks(&of_eu, known.clone()).await["begin"][0].clone();
+    assert_eq!(
+        [&order["cpus"], &order["service"], &order["conditions"]],
+        [
+            &json!("1-2"),
+            &json!("web"),
+            &json!([
+                {"label": "container", "values": ["api", "api.2"], "not": false},
+                {"label": "thread", "values": ["idle"], "not": true},
+                {"label": "version", "values": ["1.4"], "not": false},
+            ])
+        ]
+    );
+    // Of all agents: where one cannot, it says so, and the others begin.
+    let (status, made) = server.begin(&wish(r#"{node!="db-1",thread="worker"}"#)).await;
+    assert_eq!(status, 201, "{made}");
+    let made = made["bursts"].as_array().unwrap();
+    let told: Vec<(&str, &str)> = made
+        .iter()
+        .map(|one| (one["node"].as_str().unwrap(), one["state"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("db-2", "waiting"), ("old-1", "refused")]);
+    assert!(
+        made[1]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("the agent of old-1 is older"),
+        "{made:?}"
+    );
+    let unknown = server.begin(&wish(r#"{node="db-2",pod="a"}"#)).await;
+    assert!(
+        message(&unknown.1)
+            .contains("`query` speaks of `pod`: the agent of db-2 selects by container, thread, version"),
+        "{unknown:?}"
+    );
+    // It stays a marker of what it was of.
+    let id = &server.list().await.iter().find(|one| one["node"] == "db-1").unwrap()["id"].clone();
+    server.poll(&of_eu, 0, &[said(id, "ended")]).await;
+    let path = "markers?from=1794999999000&until=1795000020000&kinds=burst&query={}";
+    let (_, shown) = server.ask("GET", path, "", &Value::Null).await;
+    let labels = json!({"node": "db-1", "service": "web", "version": "1.4"});
+    assert_eq!(shown["markers"][0]["labels"], labels);
 }

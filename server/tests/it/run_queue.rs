@@ -162,14 +162,148 @@ async fn waits_for_a_cpu_are_answered_as_they_were_counted() {
         (status, &*message),
         (400, "waits for a CPU are not counted by `thread`")
     );
-    let (status, message) = refused(r#"{cpu="1"}"#, "service").await;
-    assert_eq!(
-        (status, &*message),
+    for (query, by) in [
+        (r#"{wait.class="lock"}"#, "service"),
+        ("{}", "mode"),
+        ("{}", "woken.service"),
+    ] {
+        let (status, message) = refused(query, by).await;
+        assert!(
+            status == 400 && message.starts_with("waits for a CPU are not counted by `"),
+            "{query} {by}: {message}"
+        );
+    }
+    // These agents do not say for which CPU a program waited.
+    let one = ask(&app, &with(&[("query", r#"{cpu="1"}"#), ("by", "service")]))
+        .await
+        .json();
+    assert_eq!(values(&one).len(), 0);
+    let one = ask(&app, &with(&[("query", r#"{service="db"}"#), ("by", "cpu")]))
+        .await
+        .json();
+    assert_eq!(values(&one), [("", 10, time(9))]);
+}
+
+/// Waits of a version of a service on each CPU, so many short ones each, as agents tell them now.
+fn waits_on_cpus(service: &str, build_id: &str, version: Option<&str>, short: [u64; 2]) -> String {
+    let lengths = |short: u64| {
+        json!({
+            "total_ns": short * 1_100_000,
+            "longest_ns": 1_100_000 + short,
+            "lengths": [[1_048_576, short]],
+        })
+    };
+    let with = |short: u64, labels: Value| {
+        let mut entry = lengths(short);
+        entry
+            .as_object_mut()
+            .unwrap()
+            .extend(labels.as_object().unwrap().clone());
+        entry
+    };
+    let mut entries = Vec::new();
+    for (cpu, short) in (0..).zip(short) {
+        let mut attributes = json!({"process.executable.build_id.gnu": build_id});
+        if let Some(version) = version {
+            attributes["service.version"] = json!(version);
+        }
+        // The CPU had another's waits, too.
+        entries.push(with(
+            short + 5,
+            json!({"cpu": cpu, "ticks": 100, "idle_ticks": 10 * cpu + 5}),
+        ));
+        entries.push(with(
+            short,
+            json!({"service": service, "process": "worker", "on_cpu": cpu, "attributes": attributes}),
+        ));
+        entries.push(with(5, json!({"service": "other", "process": "sh", "on_cpu": cpu})));
+    }
+    serde_json::to_string(&entries).unwrap()
+}
+
+/// Sends a batch of a node in a cluster, with an attribute of the resource.
+async fn send_from(app: &App, sender: &mut Sender, until_ns: i64, cluster: &str, team: &str, run_queues: &str) {
+    let mut request = sender.batch(1, until_ns);
+    let resource = request.resource_profiles[0].resource.as_mut().unwrap();
+    resource.attributes.extend(attributes([
+        ("k8s.cluster.name", text(cluster)),
+        ("acme.team", text(team)),
+        ("stakeout.run_queues", text(run_queues)),
+    ]));
+    let answer = app.post_plain(&request).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_are_selected_by_service_and_cpu_at_once_and_by_attributes() {
+    let app = App::start().await;
+    let now = now_ns() - 60_000_000_000;
+    let mut nodes = [Sender::new("node-a", 2), Sender::new("node-b", 2)];
+    let build = "c0ffee00c0ffee00";
+    let of_a = waits_on_cpus("web", build, Some("1.4"), [100, 20]);
+    let of_b = waits_on_cpus("web", build, None, [7, 3]);
+    send_from(&app, &mut nodes[0], now, "eu", "red", &of_a).await;
+    send_from(&app, &mut nodes[1], now, "us", "blue", &of_b).await;
+    let (from, until) = ((now - 60_000_000_000) / 1_000_000, (now + 1_000_000_000) / 1_000_000);
+    let window = [("from", from.to_string()), ("until", until.to_string())];
+    let asked = async |query: &str, by: &str| {
+        let more = [("query", query), ("by", by)];
+        let window = window.each_ref().map(|(name, value)| (*name, &**value));
+        let answer = ask(&app, &[&window[..], &more[..]].concat()).await;
+        assert_eq!(answer.status, 200, "{query} {by}: {answer:?}");
+        answer.json()
+    };
+    let counted = async |query: &str, by: &str| {
+        let answer = asked(query, by).await;
+        let told = values(&answer).into_iter();
+        told.map(|(value, waits, _)| (value.to_owned(), waits))
+            .collect::<Vec<_>>()
+    };
+    let of = |lines: &[(&str, u64)]| -> Vec<(String, u64)> {
+        lines
+            .iter()
+            .map(|(value, waits)| ((*value).to_owned(), *waits))
+            .collect()
+    };
+    for (query, by, wanted) in [
+        (r#"{service="web",cpu="1"}"#, "service", &[("web", 23)][..]),
+        (r#"{service="web"}"#, "cpu", &[("0", 107), ("1", 23)]),
+        (r#"{cpu="0"}"#, "service", &[("web", 107), ("other", 10)]),
         (
-            400,
-            "waits for a CPU are counted by `cpu` or by `service`, not by both at once"
+            r#"{node="node-b",process="worker",cpu=~"0|1"}"#,
+            "cpu",
+            &[("0", 7), ("1", 3)],
+        ),
+        // CPUs by themselves have all of their waits.
+        ("{}", "cpu", &[("0", 117), ("1", 33)]),
+        ("{}", "cluster", &[("eu", 130), ("us", 20)]),
+        (r#"{cluster="us"}"#, "cpu", &[("0", 12), ("1", 8)]),
+        (r#"{cluster="us",service="web"}"#, "node", &[("node-b", 10)]),
+        // A version is told, or is the build's.
+        (r#"{service="web"}"#, "version", &[("1.4", 120), ("c0ffee00c0ff", 10)]),
+        (r#"{version="1.4",cpu="1"}"#, "service", &[("web", 20)]),
+        (r#"{service.version=""}"#, "service", &[("other", 20), ("web", 10)]),
+        // What a resource says is of all in its batch.
+        (r#"{acme.team="red"}"#, "service", &[("web", 120), ("other", 10)]),
+        (r#"{acme.team!="red"}"#, "cpu", &[("0", 12), ("1", 8)]),
+        ("{}", "acme.team", &[("red", 130), ("blue", 20)]),
+    ] {
+        assert_eq!(counted(query, by).await, of(wanted), "{query} by {by}");
+    }
+    // Beside a service's waits stands how idle its CPUs were, whoever ran there.
+    let answer = asked(r#"{service="web",cpu="1"}"#, "cpu").await;
+    let idle = |answer: &Value| {
+        (
+            answer["lines"][0]["ticks"].as_u64(),
+            answer["lines"][0]["idle_ticks"].as_u64(),
         )
-    );
+    };
+    assert_eq!(idle(&answer), (Some(200), Some(30)));
+    let answer = asked(r#"{service="web",cluster="us"}"#, "node").await;
+    assert_eq!(idle(&answer), (Some(200), Some(20)));
+    for (query, by) in [(r#"{cpu="1"}"#, "service"), (r#"{version="1.4"}"#, "cpu")] {
+        assert_eq!(idle(&asked(query, by).await), (None, None), "{query} by {by}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

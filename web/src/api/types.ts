@@ -327,6 +327,8 @@ export interface Burst {
   cpus: string;
   service: string;
   process: string;
+  /** Of what else, as a selector; empty: of all. */
+  query: string;
   frequency_hz: number;
   seconds: number;
   created_ms: number;
@@ -340,7 +342,7 @@ export interface Burst {
   reason: string;
 }
 
-/** What is asked for: one node, or a selector of nodes. */
+/** What is asked for: one node, or a selector of nodes and of what there. */
 export interface BurstRequest {
   node?: string;
   query?: string;

@@ -18,8 +18,8 @@ pub(super) struct Tests {
 }
 
 /// Programs of this machine that the tests start.
-const PROGRAMS: [&str; 10] = [
-    "cc", "as", "ld", "sh", "dd", "nice", "kill", "setpriv", "prlimit", "chrt",
+const PROGRAMS: [&str; 11] = [
+    "cc", "as", "ld", "sh", "dd", "nice", "kill", "setpriv", "prlimit", "chrt", "taskset",
 ];
 /// The last line that the guest writes.
 pub(super) const END: &str = "guest: the tests have ended";

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::conditions::Conditions;
 use crate::kernel::{format_cpu_list, parse_cpu_list};
 use crate::ship::{BurstDesk, BurstOrder, BurstReport, BurstState};
 
@@ -17,6 +18,7 @@ const MAX_CPU_LIST_BYTES: usize = 1024;
 pub(super) struct Running {
     pub(super) order: BurstOrder,
     pub(super) cpus: Vec<u32>,
+    pub(super) conditions: Conditions,
     /// By `CLOCK_MONOTONIC`.
     pub(super) until_ns: u64,
     /// By the wall clock, milliseconds.
@@ -44,12 +46,6 @@ pub(in crate::agent) struct Bursting {
     pub(in crate::agent) lowered: u64,
     /// Processes that a burst was to be at, and was not for want of room: the most at a time.
     pub(in crate::agent) members_left_out: u64,
-}
-
-impl Running {
-    pub(super) fn is_of_members(&self) -> bool {
-        !self.order.service.is_empty() || !self.order.process.is_empty()
-    }
 }
 
 impl Bursting {
@@ -172,6 +168,7 @@ mod tests {
             cpus: cpus.into(),
             service: String::new(),
             process: String::new(),
+            conditions: Vec::new(),
             frequency_hz,
             seconds,
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::conditions::Conditions;
 use super::state::{Running, list};
 use crate::agent::clock::Moment;
 use crate::agent::sampling::Sampling;
@@ -25,7 +26,7 @@ impl Sampling {
                 self.end_burst(BurstState::Cancelled, &reason)?;
             } else if now >= running.until_ns {
                 self.end_burst(BurstState::Ended, "")?;
-            } else if running.is_of_members() && now >= running.members_ns {
+            } else if running.conditions.are_of_programs() && now >= running.members_ns {
                 self.look_for_members(now)?;
             }
         }
@@ -39,8 +40,9 @@ impl Sampling {
 
     fn begin_burst(&mut self, order: BurstOrder) -> Result<(), AgentError> {
         let usual_hz = self.config.frequency_hz;
-        let cpus = match self.bursting.check(&order, usual_hz, &kernel::online_cpus()?) {
-            Ok(cpus) => cpus,
+        let checked = self.bursting.check(&order, usual_hz, &kernel::online_cpus()?);
+        let (cpus, conditions) = match checked.and_then(|cpus| Ok((cpus, Conditions::of(&order)?))) {
+            Ok(both) => both,
             Err(reason) => {
                 self.bursting.refuse(order, reason);
                 return Ok(());
@@ -57,6 +59,7 @@ impl Sampling {
         let length_ns = u64::from(order.seconds) * SECOND_NS;
         self.bursting.running = Some(Running {
             cpus,
+            conditions,
             until_ns: begun.mono_ns + length_ns,
             from_ms: begun.unix_ns / 1_000_000,
             until_ms: (begun.unix_ns + length_ns) / 1_000_000,
@@ -93,7 +96,8 @@ impl Sampling {
             cpus: &running.cpus,
             period_ns: kernel::period_ns(rate_hz),
             until_ns: running.until_ns,
-            of_members: running.is_of_members(),
+            of_members: running.conditions.are_of_programs(),
+            threads: &running.conditions.threads,
         };
         match self.sensor.begin_burst(&burst) {
             Ok(_) => {
@@ -155,11 +159,12 @@ impl Sampling {
     }
 
     fn look_for_members(&mut self, now: u64) -> Result<(), AgentError> {
-        let Some(running) = self.bursting.running.as_mut().filter(|running| running.is_of_members()) else {
+        let running = self.bursting.running.as_mut();
+        let Some(running) = running.filter(|running| running.conditions.are_of_programs()) else {
             return Ok(());
         };
         running.members_ns = now + MEMBERS_NS;
-        let members = self.table.running(&running.order.service, &running.order.process, now);
+        let members = self.table.running(|program| running.conditions.meets(program), now);
         let left_out = self.sensor.set_burst_members(&members)?;
         self.bursting.members_left_out = self.bursting.members_left_out.max(left_out);
         Ok(())

@@ -13,6 +13,7 @@ mod frame_table;
 mod intervals;
 mod roots;
 mod thread;
+mod trampolines;
 mod wakers;
 mod work;
 

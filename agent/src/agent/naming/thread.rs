@@ -7,6 +7,7 @@ use std::sync::mpsc::Receiver;
 use super::frame_table::FrameTable;
 use super::intervals::Behind;
 use super::roots::{End, Roots};
+use super::trampolines;
 use super::wakers;
 use super::work::{Finished, Work};
 use crate::frames::{CodeLocation, Frame, FrameKind, Frames, SampleKind, SourceId, Stack, WaitClass};
@@ -135,6 +136,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         frame_table.stack(stack, locations)
     });
     let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
+    trampolines::take_out(&mut stacks, &frame_table.frames);
     let mut processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
     let mut classes: FastMap<u32, WaitClass> = FastMap::default();
     let mut class_of = |stack: u32| {

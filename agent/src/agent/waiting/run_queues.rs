@@ -1,4 +1,4 @@
-//! Waits for a CPU by their length, of an interval: by CPU, and by what the programs are called.
+//! Waits for a CPU by their length, of an interval: by CPU, and by what the programs are called on each CPU.
 
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ use crate::ship::{RunQueue, RunQueues};
 
 /// Names and labels that are told apart in an interval; the rest is told together, as nobody's.
 const MOST_PROGRAMS: usize = 1024;
+/// Of those on a CPU so many; the rest is told by name and labels alone.
+const MOST_ON_CPUS: usize = 1024;
 
 impl Sampling {
     /// The waits that ended since the last call, multiplied by what the time is of the time that was observed; and the
@@ -28,13 +30,19 @@ impl Sampling {
             // One that is nobody's, or of a program that the next one has replaced and the table has forgotten.
             let is_nobodys = queued.key.tgid == 0 || (queued.comm.is_empty() && !self.table.knows(queued.key));
             if is_nobodys {
-                queues.add("", Metadata::default().into(), &queued.lengths);
+                queues.add(Name::default(), queued.cpu, &queued.lengths);
                 continue;
             }
             let program = self.table.program(&sighting(&queued, now_ns), now_ns).program;
-            queues.add(&program.executable, Arc::clone(&program.metadata), &queued.lengths);
+            let name = Name {
+                executable: Arc::clone(&program.executable),
+                build_id: program.build_id.clone(),
+                metadata: Arc::clone(&program.metadata),
+            };
+            queues.add(name, queued.cpu, &queued.lengths);
         }
         self.waiting.programs_left_out += queues.left_out;
+        self.waiting.cpus_left_out += queues.cpus_left_out;
         let mut queues = queues.queues;
         let of_programs = queues.by_program.iter_mut().map(|queue| &mut queue.lengths);
         for lengths in of_programs.chain(queues.by_cpu.values_mut()) {
@@ -65,31 +73,52 @@ fn stretch(lengths: &mut WaitLengths, factor: f64) {
     }
 }
 
+/// What programs that are told together have in common; nothing of those that are nobody's.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+struct Name {
+    executable: Arc<str>,
+    build_id: Option<Arc<str>>,
+    metadata: Arc<Metadata>,
+}
+
 #[derive(Default)]
 struct Gathered {
     queues: RunQueues,
-    /// Where a name with its labels is in the list.
-    places: FastMap<(Arc<str>, Arc<Metadata>), usize>,
+    /// Where a name is in the list, for each CPU.
+    places: FastMap<(Name, Option<u32>), usize>,
+    names: FastMap<Name, ()>,
+    on_cpus: usize,
     left_out: u64,
+    cpus_left_out: u64,
 }
 
 impl Gathered {
-    fn add(&mut self, executable: &str, metadata: Arc<Metadata>, lengths: &WaitLengths) {
-        let list = &mut self.queues.by_program;
-        let mut key = (Arc::from(executable), metadata);
-        if list.len() >= MOST_PROGRAMS && !self.places.contains_key(&key) && !executable.is_empty() {
+    fn add(&mut self, name: Name, cpu: Option<u32>, lengths: &WaitLengths) {
+        let is_too_many = self.names.len() >= MOST_PROGRAMS && !self.names.contains_key(&name);
+        let mut key = (name, cpu);
+        if is_too_many && !key.0.executable.is_empty() {
             self.left_out += 1;
-            key = (Arc::from(""), Metadata::default().into());
+            key = (Name::default(), None);
         }
-        let place = *self.places.entry(key).or_insert_with_key(|(executable, metadata)| {
-            list.push(RunQueue {
-                executable: Arc::clone(executable),
-                metadata: Arc::clone(metadata),
-                lengths: WaitLengths::default(),
-            });
-            list.len() - 1
+        if key.1.is_some() && self.on_cpus >= MOST_ON_CPUS && !self.places.contains_key(&key) {
+            self.cpus_left_out += 1;
+            key.1 = None;
+        }
+        if let Some(place) = self.places.get(&key) {
+            self.queues.by_program[*place].lengths.add(lengths);
+            return;
+        }
+        let (name, cpu) = &key;
+        self.queues.by_program.push(RunQueue {
+            executable: Arc::clone(&name.executable),
+            build_id: name.build_id.clone(),
+            metadata: Arc::clone(&name.metadata),
+            cpu: *cpu,
+            lengths: lengths.clone(),
         });
-        list[place].lengths.add(lengths);
+        self.on_cpus += usize::from(cpu.is_some());
+        self.names.insert(name.clone(), ());
+        self.places.insert(key, self.queues.by_program.len() - 1);
     }
 }
 
@@ -97,11 +126,16 @@ impl Gathered {
 mod tests {
     use super::*;
 
-    fn of_service(service: &str) -> Arc<Metadata> {
-        Arc::new(Metadata {
+    fn named(executable: &str, service: &str) -> Name {
+        let metadata = Metadata {
             service: service.into(),
             ..Metadata::default()
-        })
+        };
+        Name {
+            executable: executable.into(),
+            metadata: metadata.into(),
+            ..Name::default()
+        }
     }
 
     fn one(ns: u64) -> WaitLengths {
@@ -112,22 +146,58 @@ mod tests {
         }
     }
 
+    fn count(gathered: &Gathered) -> u64 {
+        gathered
+            .queues
+            .by_program
+            .iter()
+            .map(|queue| queue.lengths.count())
+            .sum()
+    }
+
     #[test]
     fn programs_of_one_name_are_told_together_and_too_many_as_nobodys() {
         let mut gathered = Gathered::default();
-        gathered.add("nginx", of_service("web"), &one(3));
-        gathered.add("nginx", of_service("web"), &one(5));
-        gathered.add("nginx", of_service("shop"), &one(7));
+        gathered.add(named("nginx", "web"), None, &one(3));
+        gathered.add(named("nginx", "web"), None, &one(5));
+        gathered.add(named("nginx", "shop"), None, &one(7));
         assert_eq!(gathered.queues.by_program.len(), 2);
         let web = &gathered.queues.by_program[0].lengths;
         assert_eq!((web.total_ns, web.longest_ns, web.count()), (8, 5, 2));
         for program in 0..2 * MOST_PROGRAMS {
-            gathered.add("worker", of_service(&program.to_string()), &one(1));
+            gathered.add(named("worker", &program.to_string()), None, &one(1));
         }
         assert_eq!(gathered.queues.by_program.len(), MOST_PROGRAMS + 1);
         assert_eq!(gathered.left_out as usize, 2 * MOST_PROGRAMS - (MOST_PROGRAMS - 2));
-        let waits = gathered.queues.by_program.iter().map(|queue| queue.lengths.count());
-        assert_eq!(waits.sum::<u64>() as usize, 3 + 2 * MOST_PROGRAMS);
+        assert_eq!(count(&gathered) as usize, 3 + 2 * MOST_PROGRAMS);
+    }
+
+    #[test]
+    fn programs_are_told_on_each_cpu_and_too_many_of_both_by_name_alone() {
+        let mut gathered = Gathered::default();
+        for cpu in [0, 1, 0] {
+            gathered.add(named("nginx", "web"), Some(cpu), &one(3));
+        }
+        let other_build = Name {
+            build_id: Some("c0ffee".into()),
+            ..named("nginx", "web")
+        };
+        gathered.add(other_build, Some(1), &one(3));
+        let told = gathered.queues.by_program.iter();
+        let told: Vec<_> = told
+            .map(|queue| (queue.cpu, queue.build_id.as_deref(), queue.lengths.count()))
+            .collect();
+        assert_eq!(
+            told,
+            [(Some(0), None, 2), (Some(1), None, 1), (Some(1), Some("c0ffee"), 1)]
+        );
+        for cpu in 0..2 * MOST_ON_CPUS as u32 {
+            gathered.add(named("worker", "many"), Some(cpu), &one(1));
+        }
+        assert_eq!(gathered.queues.by_program.len(), MOST_ON_CPUS + 1);
+        assert_eq!(gathered.cpus_left_out as usize, 2 * MOST_ON_CPUS - (MOST_ON_CPUS - 3));
+        assert_eq!(gathered.left_out, 0, "each has its name");
+        assert_eq!(count(&gathered) as usize, 4 + 2 * MOST_ON_CPUS);
     }
 
     #[test]

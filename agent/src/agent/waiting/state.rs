@@ -13,6 +13,8 @@ pub(in crate::agent) struct Waiting {
     pub(super) observed: Observed,
     /// Programs whose waits for a CPU were told as nobody's, since those of too many are told.
     pub(super) programs_left_out: u64,
+    /// Programs on a CPU whose waits for it were told with those for any, for the same reason.
+    pub(super) cpus_left_out: u64,
 }
 
 /// A moment stands for no more: of which there is only that, the next interval tells.
@@ -89,11 +91,12 @@ impl Waiting {
                 untold_ns: 0,
             },
             programs_left_out: 0,
+            cpus_left_out: 0,
         }
     }
 
     /// What was done less well, by name.
-    pub(in crate::agent) fn limits(&self, counters: &Counters) -> [(&'static str, u64); 7] {
+    pub(in crate::agent) fn limits(&self, counters: &Counters) -> [(&'static str, u64); 8] {
         [
             ("wait_period_lengthened", self.periods.lengthened),
             ("wait_turns_lengthened", self.turns.lengthened),
@@ -104,6 +107,10 @@ impl Waiting {
             (
                 "run_queues_left_out",
                 counters.waits.queues_left_out + self.programs_left_out,
+            ),
+            (
+                "run_queues_without_cpu",
+                counters.waits.queues_without_cpu + self.cpus_left_out,
             ),
         ]
     }

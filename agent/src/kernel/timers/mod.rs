@@ -21,8 +21,8 @@ use crate::frames::CpuTicks;
 use crate::random::Random;
 pub use account::Unticked;
 use account::{Account, Counts, IdleTime};
-pub use bursts::Burst;
 pub(super) use bursts::Bursts;
+pub use bursts::{Burst, Chosen, ChosenThreads, MAX_THREADS as MAX_BURST_THREADS, NAME_BYTES};
 use schedule::{Schedule, Stretch, USUAL};
 
 /// How long a stretch may go on while there is other work to do.

@@ -42,7 +42,7 @@ pub enum Waits {
     On,
     /// No hook is loaded.
     Off,
-    /// Where the kernel can have a thread tell its own user stack (Linux 6.18).
+    /// Where a thread can be had to tell its own user stack as it comes back: on x86-64, and on Linux 6.18.
     Auto,
 }
 
@@ -57,8 +57,20 @@ pub(super) struct WaitHooks {
     fixed_map_bytes: u64,
 }
 
-/// By which a thread tells its own stack.
+/// By which a thread tells its own stack; and where it comes back, on kernels without that.
 const TASK_WORK: &str = "bpf_task_work_schedule_resume_impl";
+const COMES_BACK: &str = "schedule";
+
+/// Who takes the user stack of a wait that has ended, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UserStacks {
+    /// The thread, before it is in user mode.
+    ByTaskWork,
+    /// The thread, as it comes back.
+    AtReturn,
+    /// The thread's next switch.
+    AtSwitch,
+}
 
 /// True where the kernel has a function of that name for BPF programs.
 fn has_function(name: &str) -> bool {
@@ -75,15 +87,29 @@ impl WaitHooks {
         ring_bytes: u32,
         possible_cpus: u32,
     ) -> Option<Self> {
-        let is_wanted = match how {
-            Waits::On => true,
-            Waits::Off => false,
-            Waits::Auto => has_function(TASK_WORK),
-        };
-        if !is_wanted {
+        if how == Waits::Off {
             return None;
         }
-        Self::try_load(period_ns, maps, ring_bytes, possible_cpus)
+        let stacks = if has_function(TASK_WORK) {
+            UserStacks::ByTaskWork
+        } else if has_function(COMES_BACK) {
+            UserStacks::AtReturn
+        } else {
+            UserStacks::AtSwitch
+        };
+        if how == Waits::Auto && stacks == UserStacks::AtSwitch {
+            return None;
+        }
+        let load = |stacks| Self::try_load(stacks, period_ns, maps, ring_bytes, possible_cpus);
+        let loaded = match load(stacks) {
+            // A kernel that does not take this one takes the others all the same.
+            Err(error) if stacks == UserStacks::AtReturn && how == Waits::On => {
+                tracing::info!(%error, "user stacks of waits are taken at the next switch alone");
+                load(UserStacks::AtSwitch)
+            }
+            loaded => loaded,
+        };
+        loaded
             .inspect_err(
                 |error| tracing::warn!(%error, "waits are not seen: it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"),
             )
@@ -91,6 +117,7 @@ impl WaitHooks {
     }
 
     fn try_load(
+        stacks: UserStacks,
         period_ns: u64,
         maps: &SamplerMaps<'_>,
         ring_bytes: u32,
@@ -107,9 +134,10 @@ impl WaitHooks {
         open.maps.processes.reuse_fd(maps.processes.as_fd()).map_err(loading)?;
         open.maps.runtimes.reuse_fd(maps.runtimes.as_fd()).map_err(loading)?;
         open.maps.cache.reuse_fd(maps.cache.as_fd()).map_err(loading)?;
-        let can_ask = has_function(TASK_WORK);
+        let can_ask = stacks == UserStacks::ByTaskWork;
         open.progs.on_switch.set_autoload(can_ask);
         open.progs.on_switch_old.set_autoload(!can_ask);
+        open.progs.on_back.set_autoload(stacks == UserStacks::AtReturn);
         if let Some(data) = open.maps.rodata_data.as_deref_mut() {
             data.proc_namespace = super::events::proc_namespace().unwrap_or(0);
         }
@@ -133,7 +161,7 @@ impl WaitHooks {
                 .attach()
                 .map_err(|source| KernelError::Tracepoint { tracepoint, source })
         };
-        let links = vec![
+        let mut links = vec![
             // Ends first, so that what is begun from now on is also ended.
             attach(&skeleton.progs.on_end, "sched_process_exit")?,
             attach(&skeleton.progs.on_new, "sched_wakeup_new")?,
@@ -145,6 +173,9 @@ impl WaitHooks {
                 attach(&skeleton.progs.on_switch_old, "sched_switch")?
             },
         ];
+        if stacks == UserStacks::AtReturn {
+            links.push(attach(&skeleton.progs.on_back, COMES_BACK)?);
+        }
         let visit = attach(&skeleton.progs.visit, "iter/task")?;
         let mut hooks = Self {
             links,
@@ -250,13 +281,12 @@ impl WaitHooks {
             return Ok(AllQueued::default());
         };
         let interval = data.queue_interval;
-        let queued = AllQueued {
-            cpus: self.queues.read_cpus(&self.skeleton.maps.queues_of_cpus, interval)?,
-            programs: self.queues.read(&self.skeleton.maps.queues, interval)?,
-        };
+        let cpus = self.queues.read_cpus(&self.skeleton.maps.queues_of_cpus, interval)?;
+        let (programs, removed) = self.queues.read(&self.skeleton.maps.queues, interval)?;
         // Afterwards: what is longest begins anew with it.
         data.queue_interval += 1;
-        Ok(queued)
+        data.queues_removed += removed;
+        Ok(AllQueued { programs, cpus })
     }
 
     /// Also adds to what is counted of stacks.
@@ -272,6 +302,7 @@ impl WaitHooks {
             sum.stacks_refused += counters.stacks_refused;
             sum.threads_left_out += counters.threads_left_out;
             sum.queues_left_out += counters.queues_left_out;
+            sum.queues_without_cpu += counters.queues_without_cpu;
             sum.sleepers += counters.sleepers;
             sum.sleepers_told += counters.sleepers_told;
             sum.bpf_ns += counters.run_ns;

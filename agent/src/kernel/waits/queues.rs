@@ -12,11 +12,13 @@ use crate::sys::clock_ticks_per_second;
 /// A program without waits for so many readings is forgotten: it may have ended.
 const FORGET_AFTER: u32 = 24;
 
-/// Waits of a program for a CPU that ended in an interval.
+/// Waits of a program for one CPU that ended in an interval.
 #[derive(Debug)]
 pub struct Queued {
     /// Which run of which process it is; of process 0 are all that found no room of their own.
     pub key: ProgramKey,
+    /// Logical number of the CPU; none of waits for several, where too many programs on too many CPUs wait.
+    pub cpu: Option<u32>,
     /// Its control group of version 2, by number.
     pub cgroup_id: u64,
     /// The process in the agent's /proc; 0 where it is not seen there.
@@ -68,7 +70,8 @@ impl Queues {
     }
 
     /// What was added to `map` since the last reading; `interval` is what its entries of this interval are marked with.
-    pub(super) fn read(&mut self, map: &impl MapCore, interval: u64) -> Result<Vec<Queued>, KernelError> {
+    /// And how many entries of one CPU were removed.
+    pub(super) fn read(&mut self, map: &impl MapCore, interval: u64) -> Result<(Vec<Queued>, u64), KernelError> {
         let reading = |source| KernelError::Read {
             what: "waits for a CPU",
             source,
@@ -93,6 +96,7 @@ impl Queues {
                         start_ticks: key.start_boottime_ns / tick_ns,
                         exec_id: key.exec_id,
                     },
+                    cpu: key.cpu.checked_sub(1),
                     cgroup_id: key.cgroup_id,
                     proc_tgid: now.proc_tgid,
                     image: now.image,
@@ -104,16 +108,17 @@ impl Queues {
             }
             *idle += 1;
             if *idle >= FORGET_AFTER && key.tgid != 0 {
-                ended.push(bytes);
+                ended.push((bytes, key.cpu != 0));
             }
         }
+        let mut removed = 0;
         // Afterwards: to go on behind a key that is gone is to begin anew.
-        for bytes in ended {
+        for (bytes, is_of_cpu) in ended {
             self.known.remove(&bytes);
-            // Gone already is as good.
-            let _ = map.delete(&bytes);
+            // Nobody else removes any.
+            removed += u64::from(map.delete(&bytes).is_ok() && is_of_cpu);
         }
-        Ok(queued)
+        Ok((queued, removed))
     }
 
     /// What was added to the counts of each CPU since the last reading, by its number.

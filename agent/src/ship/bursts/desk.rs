@@ -154,6 +154,7 @@ mod tests {
             cpus: String::new(),
             service: String::new(),
             process: String::new(),
+            conditions: Vec::new(),
             frequency_hz: 999,
             seconds: 1,
         }

@@ -13,4 +13,4 @@ pub(crate) use wire::check_answer;
 
 pub use desk::BurstDesk;
 pub use poll::BurstPolls;
-pub use wire::{About, BurstOrder, BurstReport, BurstState};
+pub use wire::{About, BurstCondition, BurstOrder, BurstReport, BurstState};

@@ -7,6 +7,18 @@ const MAX_TEXT_BYTES: usize = 1024;
 /// Most of anything in one answer.
 const MAX_LISTED: usize = 64;
 
+/// What a burst is of, beside its service and process: a label's values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct BurstCondition {
+    /// The label's name, such as `container`.
+    pub label: String,
+    /// Its values; the empty one is that of what lacks it.
+    pub values: Vec<String>,
+    /// Of all but those.
+    #[serde(default)]
+    pub not: bool,
+}
+
 /// A closer look that somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct BurstOrder {
@@ -21,6 +33,9 @@ pub struct BurstOrder {
     /// Of processes of this name alone; of all where it is empty.
     #[serde(default)]
     pub process: String,
+    /// Of what meets all of these alone.
+    #[serde(default)]
+    pub conditions: Vec<BurstCondition>,
     /// Samples a second and CPU, in the mean.
     pub frequency_hz: u32,
     /// How long.
@@ -79,6 +94,8 @@ pub struct About {
     pub cpus: String,
     /// The processor counts events by itself.
     pub has_pmu: bool,
+    /// Labels of which there may be conditions.
+    pub selects: &'static [&'static str],
 }
 
 /// A question.
@@ -126,9 +143,14 @@ impl Answer {
     fn is_bounded(&self) -> bool {
         let orders = self.begin.iter();
         let of_orders = orders.flat_map(|order| [&order.id, &order.cpus, &order.service, &order.process]);
-        let mut texts = of_orders.chain(&self.cancel).chain(&self.told);
-        let lists = [self.begin.len(), self.cancel.len(), self.told.len()];
-        lists.iter().all(|count| *count <= MAX_LISTED) && texts.all(|text| text.len() <= MAX_TEXT_BYTES)
+        let conditions = || self.begin.iter().flat_map(|order| &order.conditions);
+        let of_conditions = conditions().flat_map(|condition| condition.values.iter().chain([&condition.label]));
+        let mut texts = of_orders.chain(&self.cancel).chain(&self.told).chain(of_conditions);
+        let of_orders = self.begin.iter().map(|order| order.conditions.len());
+        let of_conditions = conditions().map(|condition| condition.values.len());
+        let lists = [self.begin.len(), self.cancel.len(), self.told.len()].into_iter();
+        let mut lists = lists.chain(of_orders).chain(of_conditions);
+        lists.all(|count| count <= MAX_LISTED) && texts.all(|text| text.len() <= MAX_TEXT_BYTES)
     }
 }
 
@@ -143,6 +165,19 @@ mod tests {
         assert_eq!((answer.begin[0].frequency_hz, &*answer.begin[0].process), (999, "db"));
         assert_eq!((answer.cancel, answer.again_ms), (vec!["b".to_owned()], 0));
         assert_eq!(parse_answer(b"{}"), Some(Answer::default()));
+        let of = |values: &[&str]| {
+            let values = serde_json::to_string(values).unwrap();
+            let condition = format!(r#"{{"label":"thread","values":{values},"not":true}}"#);
+            let order = format!(r#"{{"id":"a","conditions":[{condition}],"frequency_hz":999,"seconds":1}}"#);
+            parse_answer(format!(r#"{{"begin":[{order}]}}"#).as_bytes())
+        };
+        let condition = &of(&["x", ""]).unwrap().begin[0].conditions[0];
+        assert_eq!(
+            (&*condition.label, condition.values.len(), condition.not),
+            ("thread", 2, true)
+        );
+        assert_eq!(of(&["x"; MAX_LISTED + 1]), None);
+        assert_eq!(of(&[&"x".repeat(MAX_TEXT_BYTES + 1)]), None);
         let many = vec![order; MAX_LISTED + 1].join(",");
         for wrong in ["", "[1]", "<html>", &format!(r#"{{"begin":[{many}]}}"#)] {
             assert_eq!(parse_answer(wrong.as_bytes()), None, "{wrong:.40}");

@@ -1,6 +1,7 @@
 //! Threads that wait, by what the kernel itself accounts of them and by what they were made to wait for.
 
 mod names;
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -164,10 +165,10 @@ fn is_near(said: f64, truth: f64, share: f64, period: f64) -> bool {
     (said - truth).abs() <= truth * share + 4.0 * (drawn * period).sqrt().max(period / 2.0)
 }
 
-/// Linux 6.18 has a thread tell its own stack when it comes back.
+/// Linux 6.18 has a thread tell its own stack before it is in user mode, and on x86-64 others as it comes back.
 fn tells_its_stack() -> bool {
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();
-    symbols.contains(" bpf_task_work_schedule_resume")
+    cfg!(target_arch = "x86_64") || symbols.contains(" bpf_task_work_schedule_resume")
 }
 
 /// The kernel's account reads the clock before it chooses a thread, its tracepoints come after that: on a CPU that
@@ -239,10 +240,11 @@ fn observed_share(recorded: &Recorded) -> f64 {
     observed.sum::<u64>() as f64 / lengths.sum::<u64>() as f64
 }
 
-/// Each wait is told as its CPU's, too. At an interval's end a few are told of the CPU alone, and of the program with
-/// the next.
+/// Each wait is told as its CPU's, too, and as its program's for that CPU. At an interval's end a few are told of the
+/// CPU alone, and of the program with the next.
 fn check_queues(recorded: &Recorded) {
     let (mut of_cpus, mut of_programs) = (WaitLengths::default(), WaitLengths::default());
+    let mut on_each: BTreeMap<u32, [WaitLengths; 2]> = BTreeMap::new();
     for batch in &recorded.batches {
         let queues = &batch.run_queues;
         let (mut cpus, mut programs) = (WaitLengths::default(), WaitLengths::default());
@@ -251,6 +253,13 @@ fn check_queues(recorded: &Recorded) {
         lengths.for_each(|lengths| programs.add(lengths));
         let apart = cpus.count().abs_diff(programs.count());
         assert!(apart <= 20 + cpus.count() / 20, "{apart} of {}", cpus.count());
+        for (cpu, lengths) in &queues.by_cpu {
+            on_each.entry(*cpu).or_default()[0].add(lengths);
+        }
+        for queue in &queues.by_program {
+            let cpu = queue.cpu.expect("so few are told apart");
+            on_each.entry(cpu).or_default()[1].add(&queue.lengths);
+        }
         of_cpus.add(&cpus);
         of_programs.add(&programs);
     }
@@ -271,6 +280,13 @@ fn check_queues(recorded: &Recorded) {
             (of_cpus.total_ns, of_cpus.buckets),
             (of_programs.total_ns, of_programs.buckets)
         );
+        for (cpu, [of_cpu, of_programs]) in on_each {
+            assert_eq!(
+                (of_cpu.total_ns, of_cpu.buckets),
+                (of_programs.total_ns, of_programs.buckets),
+                "of CPU {cpu}"
+            );
+        }
     }
 }
 

@@ -20,9 +20,9 @@ fn waits_from_before_an_exec_do_not_get_the_name_of_the_next_program() {
     let mut sensor = Sensor::start(20, RING_BYTES, Waits::On, 50_000_000).unwrap();
     sensor.observe_waits(true).unwrap();
     for _ in 0..5 {
-        // It waits for a CPU each time it is woken.
-        let mut child = Command::new("sh")
-            .args(["-c", "read line; exec sleep 0.05"])
+        // It waits for a CPU each time it is woken, and for one alone: whoever comes to another one counts its waits.
+        let mut child = Command::new("taskset")
+            .args(["--cpu-list", "0", "sh", "-c", "read line; exec sleep 0.05"])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
@@ -36,6 +36,7 @@ fn waits_from_before_an_exec_do_not_get_the_name_of_the_next_program() {
             panic!("waits of two programs, not {of_child:?}");
         };
         assert_eq!(shell.key.exec_id + 1, sleep.key.exec_id);
+        assert_eq!((shell.cpu, sleep.cpu), (Some(0), Some(0)));
         assert_eq!((&*shell.comm, &*sleep.comm), ("", "sleep"));
         // Where its stack began and its folder in /proc are the next program's as well.
         assert_eq!((shell.image, shell.proc_tgid), (0, 0));

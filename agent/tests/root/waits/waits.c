@@ -47,6 +47,7 @@ static void account(long long *run, long long *delay, long long *runs)
 }
 
 static long long until;
+static int nothing;
 
 static int goes_on(void)
 {
@@ -257,6 +258,45 @@ APART void ask_at_once(long unused)
 	close(there[1]);
 }
 
+#define KEEP_CALLER() __asm__ volatile("" ::: "memory")
+
+APART void sleep_there(void)
+{
+	usleep(2000);
+	KEEP_CALLER();
+}
+
+APART void poll_there(void)
+{
+	epoll_wait(nothing, &(struct epoll_event){ 0 }, 1, 2);
+	KEEP_CALLER();
+}
+
+APART void lock_there(void)
+{
+	struct timespec while_2ms = { .tv_nsec = 2000000 };
+	int word = 0;
+
+	syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &while_2ms, NULL, 0);
+	KEEP_CALLER();
+}
+
+// Never twice at the same place: in user mode between, for some 100 microseconds.
+APART void wait_at_each_in_turn(long unused)
+{
+	static void (*const places[])(void) = { sleep_there, poll_there, lock_there };
+
+	(void)unused;
+	nothing = epoll_create1(0);
+	for (unsigned turn = 0; goes_on(); turn++) {
+		long long begin = now_ns();
+
+		while (now_ns() - begin < 100000)
+			;
+		places[turn % 3]();
+	}
+}
+
 static struct work waiters[] = {
 	{ "lock-1ms", wait_for_the_lock, 0 },	  { "lock-10ms", wait_for_the_lock, 1 },
 	{ "lock-1s", wait_for_the_lock, 2 },	  { "timer-1ms", hold_the_lock, 0 },
@@ -272,6 +312,9 @@ static struct work burners[] = {
 static struct work switching[] = {
 	{ "answer", answer_at_once, 0 },
 	{ "ask", ask_at_once, 0 },
+};
+static struct work places[] = {
+	{ "places", wait_at_each_in_turn, 0 },
 };
 static struct work preempted[] = {
 	{ "victim", be_preempted, 0 },
@@ -301,6 +344,8 @@ int main(int argc, char **argv)
 	path = argv[3];
 	if (!strcmp(argv[1], "burners")) {
 		run(burners, 8);
+	} else if (!strcmp(argv[1], "places")) {
+		run(places, 1);
 	} else if (!strcmp(argv[1], "preempted")) {
 		run(preempted, 2);
 	} else if (!strcmp(argv[1], "switching")) {

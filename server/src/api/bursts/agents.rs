@@ -32,6 +32,8 @@ pub(super) struct Agent {
     pub(super) has_pmu: bool,
     /// CPUs that are online, such as `0,2-3`.
     pub(super) cpus: String,
+    /// Labels that a burst there can be of.
+    pub(super) selects: Vec<String>,
     /// Whose token it showed.
     pub(super) token: u32,
 }
@@ -221,6 +223,7 @@ mod tests {
             limit_hz: 999,
             has_pmu: false,
             cpus: "0-1".to_owned(),
+            selects: Vec::new(),
             token,
         }
     }

@@ -5,11 +5,12 @@ use crate::api::AppState;
 use crate::api::bodies::asked::{body_of, is_json};
 use crate::api::error::{ApiError, Code};
 use crate::label::Label;
-use crate::query::selector::Selector;
+use crate::query::selector::{Matcher, Selector};
+use crate::store::BurstCondition;
 use axum::body::Body;
 use axum::http::Request;
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes that one request is for.
 pub(super) const MOST_NODES: usize = 256;
@@ -22,6 +23,33 @@ const MOST_TEXT_BYTES: usize = 1_024;
 
 /// CPUs that a list may name.
 const MOST_CPUS: u32 = 65_536;
+
+/// Values that a condition may name: agents take no more.
+const MOST_VALUES: usize = 64;
+
+/// Labels of agents, by which those are chosen that are asked.
+const OF_AGENTS: [Label; 2] = [Label::Node, Label::Cluster];
+
+/// Labels of processes and threads, which agents may know.
+const OF_PROCESSES: [&str; 14] = [
+    SERVICE,
+    PROCESS,
+    "tgid",
+    "thread",
+    "tid",
+    "container",
+    "pod",
+    "namespace",
+    "workload",
+    "unit",
+    "cgroup",
+    "version",
+    "service.version",
+    "container.image.name",
+];
+
+const SERVICE: &str = "service";
+const PROCESS: &str = "process";
 
 const EXAMPLE: &str = r#"{"node":"db-1","cpus":"0,2-3","frequency_hz":999,"seconds":10}"#;
 
@@ -38,7 +66,7 @@ struct Sent {
     seconds: i64,
 }
 
-/// Which agents: by the node's name, or by a selector of nodes.
+/// Which agents: by the node's name, or by a selector of their labels.
 enum Nodes {
     Named(String),
     Selected(Selector),
@@ -47,9 +75,14 @@ enum Nodes {
 /// A burst that is asked for.
 pub(super) struct Asked {
     nodes: Nodes,
-    pub(super) cpus: String,
+    cpus: String,
+    /// By a selector instead.
+    of_cpus: Selector,
     pub(super) service: String,
     pub(super) process: String,
+    pub(super) conditions: Vec<BurstCondition>,
+    /// The conditions as they were written; empty without any.
+    pub(super) query: String,
     pub(super) frequency_hz: u32,
     pub(super) seconds: u32,
 }
@@ -58,6 +91,7 @@ pub(super) struct Asked {
 pub(super) struct Chosen {
     pub(super) node: String,
     pub(super) instance: String,
+    pub(super) cpus: String,
     pub(super) refused: Option<String>,
 }
 
@@ -81,6 +115,23 @@ pub(super) fn parse_cpus(text: &str) -> Option<BTreeSet<u32>> {
         cpus.extend(first..=last);
     }
     Some(cpus)
+}
+
+/// The list; none where it would be too long a text.
+fn list_of(cpus: &BTreeSet<u32>) -> Option<String> {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
+            _ => parts.push((*cpu, *cpu)),
+        }
+    }
+    let part = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    let text = parts.iter().map(part).collect::<Vec<_>>().join(",");
+    (text.len() <= MOST_TEXT_BYTES).then_some(text)
 }
 
 fn name(field: &str, value: Option<String>) -> Result<String, ApiError> {
@@ -120,13 +171,18 @@ impl Asked {
     }
 
     fn of(sent: Sent) -> Result<Self, ApiError> {
+        let (mut service, mut process) = (name(SERVICE, sent.service)?, name(PROCESS, sent.process)?);
+        let mut selector = Selector::default();
         let nodes = match (sent.node, sent.query) {
             (Some(node), None) if !node.is_empty() => Nodes::Named(name("node", Some(node))?),
-            (None, Some(query)) => Nodes::Selected(of_nodes(&query)?),
+            (None, Some(query)) => {
+                selector = selected(&query)?;
+                Nodes::Selected(selector.only(|matcher| OF_AGENTS.contains(&matcher.label())))
+            }
             _ => {
                 return Err(bad(
                     "it says neither a `node` nor a `query`, or both",
-                    "give one of them: the name of a node, or a selector such as {node=~\"db-.*\"}",
+                    "give one of them: the name of a node, or a selector such as {node=~\"db-.*\",container=\"api\"}",
                 ));
             }
         };
@@ -137,11 +193,46 @@ impl Asked {
                 "`cpus` is a list of CPUs such as 0,2-3; without it all are meant",
             ));
         }
+        let of_cpus = selector.on(Label::Cpu);
+        if !cpus.trim().is_empty() && !of_cpus.matchers().is_empty() {
+            return Err(bad(
+                "it has `cpus`, and `cpu` in its `query`",
+                "say in one of both which CPUs are meant",
+            ));
+        }
+        let is_of_processes = |matcher: &Matcher| OF_PROCESSES.contains(&name_of(&matcher.label()));
+        // Agents that know of no conditions take one service and one process.
+        let mut is_field = |matcher: &Matcher| {
+            let field = match matcher.label() {
+                Label::Service => &mut service,
+                Label::Process => &mut process,
+                _ => return false,
+            };
+            match matcher.equal_to().filter(|value| field.is_empty() && !value.is_empty()) {
+                Some(value) => value.clone_into(field),
+                None => return false,
+            }
+            true
+        };
+        let (mut conditions, mut written) = (Vec::new(), Vec::new());
+        for matcher in selector.matchers().iter().filter(|matcher| is_of_processes(matcher)) {
+            if !is_field(matcher) {
+                conditions.push(condition(matcher)?);
+                written.push(matcher.clone());
+            }
+        }
+        let query = match written.is_empty() {
+            true => String::new(),
+            false => Selector::of_matchers(written).to_string(),
+        };
         Ok(Self {
             nodes,
             cpus: cpus.trim().to_owned(),
-            service: name("service", sent.service)?,
-            process: name("process", sent.process)?,
+            of_cpus,
+            service,
+            process,
+            conditions,
+            query,
             frequency_hz: number(
                 "frequency_hz",
                 sent.frequency_hz,
@@ -158,7 +249,15 @@ impl Asked {
         let chosen: Vec<&Agent> = match &self.nodes {
             Nodes::Named(node) => here.iter().filter(|agent| agent.node == *node).collect(),
             Nodes::Selected(selector) => {
-                let accepts = |agent: &&Agent| selector.matchers().iter().all(|matcher| matcher.accepts(&agent.node));
+                let clusters = clusters(state, selector);
+                let value = |agent: &Agent, label: Label| match label {
+                    Label::Cluster => clusters.get(&agent.instance).cloned().unwrap_or_default(),
+                    _ => agent.node.clone(),
+                };
+                let accepts = |agent: &&Agent| {
+                    let mut matchers = selector.matchers().iter();
+                    matchers.all(|matcher| matcher.accepts(&value(agent, matcher.label())))
+                };
                 here.iter().filter(accepts).collect()
             }
         };
@@ -194,13 +293,50 @@ impl Asked {
                 "--burst-limit"
             };
             Some(format!("{hz} Hz is above the limit of {node}, {most} Hz ({why})"))
+        } else if let Some(cpu) = off {
+            Some(format!("CPU {cpu} is not online at {node}: online are {}", agent.cpus))
         } else {
-            off.map(|cpu| format!("CPU {cpu} is not online at {node}: online are {}", agent.cpus))
+            self.unknown_to(agent)
+        };
+        let (cpus, none_chosen) = match self.cpus_of(online) {
+            Ok(cpus) => (cpus, None),
+            Err(what) => (
+                String::new(),
+                Some(format!("`query` selects {what} of {node}: online are {}", agent.cpus)),
+            ),
         };
         Chosen {
             node: node.clone(),
             instance: agent.instance.clone(),
-            refused,
+            cpus,
+            refused: refused.or(none_chosen),
+        }
+    }
+
+    /// A condition that the agent cannot keep, in words.
+    fn unknown_to(&self, agent: &Agent) -> Option<String> {
+        let is_unknown = |condition: &&BurstCondition| !agent.selects.contains(&condition.label);
+        let unknown = self.conditions.iter().find(is_unknown)?;
+        let known = match agent.selects.is_empty() {
+            true => "is older, and selects by one service and one process alone".to_owned(),
+            false => format!("selects by {}", agent.selects.join(", ")),
+        };
+        Some(format!(
+            "`query` speaks of `{}`: the agent of {} {known}",
+            unknown.label, agent.node
+        ))
+    }
+
+    /// The CPUs of those online that are meant, as a list; or what they are instead.
+    fn cpus_of(&self, mut online: BTreeSet<u32>) -> Result<String, &'static str> {
+        let matchers = self.of_cpus.matchers();
+        if matchers.is_empty() {
+            return Ok(self.cpus.clone());
+        }
+        online.retain(|cpu| matchers.iter().all(|matcher| matcher.accepts(&cpu.to_string())));
+        match online.is_empty() {
+            true => Err("no CPU"),
+            false => list_of(&online).ok_or("too long a list of CPUs"),
         }
     }
 
@@ -225,19 +361,65 @@ impl Asked {
     }
 }
 
-fn of_nodes(query: &str) -> Result<Selector, ApiError> {
+/// The clusters of agents by their instances, where a selector asks for them.
+fn clusters(state: &AppState, selector: &Selector) -> BTreeMap<String, String> {
+    if selector.on(Label::Cluster).matchers().is_empty() {
+        return BTreeMap::new();
+    }
+    let nodes = state.store.nodes().into_iter();
+    nodes.map(|known| (known.last.instance, known.last.cluster)).collect()
+}
+
+/// The name by which a label is asked for.
+fn name_of(label: &Label) -> &str {
+    match label {
+        Label::Attribute(name) => name.short().unwrap_or_else(|| name.as_str()),
+        fixed => fixed.name(),
+    }
+}
+
+/// Reads the selector of a burst.
+fn selected(query: &str) -> Result<Selector, ApiError> {
     let selector = Selector::parse(query)?;
-    let other = selector
-        .matchers()
-        .iter()
-        .find(|matcher| matcher.label() != Label::Node);
-    match other {
-        Some(matcher) => Err(bad(
-            format!("`query` speaks of `{}`", matcher.label().name()),
-            "it selects agents, by `node` alone; `service` and `process` are fields of their own",
+    let is_known =
+        |label: Label| OF_AGENTS.contains(&label) || label == Label::Cpu || OF_PROCESSES.contains(&name_of(&label));
+    let mut labels = selector.matchers().iter().map(Matcher::label);
+    match labels.find(|label| !is_known(*label)) {
+        Some(label) => Err(bad(
+            format!("`query` speaks of `{}`", name_of(&label)),
+            format!(
+                "a closer look is of nodes by `node` and `cluster`, of CPUs by `cpu`, and of processes and threads \
+                 by {}",
+                OF_PROCESSES.join(", ")
+            ),
         )),
         None => Ok(selector),
     }
+}
+
+/// A condition as agents take it.
+fn condition(matcher: &Matcher) -> Result<BurstCondition, ApiError> {
+    let label = matcher.label();
+    let field = name_of(&label);
+    let Some((values, not)) = matcher.values() else {
+        return Err(bad(
+            format!("`{field}` in `query` is a pattern"),
+            "in a burst a condition of processes and threads names its values: =, !=, and =~ and !~ with names such \
+             as a|b",
+        ));
+    };
+    if values.len() > MOST_VALUES {
+        return Err(bad(
+            format!("`{field}` in `query` has {} values", values.len()),
+            format!("at most {MOST_VALUES} are allowed"),
+        ));
+    }
+    let values = values.into_iter().map(|value| name(field, Some(value)));
+    Ok(BurstCondition {
+        label: field.to_owned(),
+        values: values.collect::<Result<_, _>>()?,
+        not,
+    })
 }
 
 #[cfg(test)]

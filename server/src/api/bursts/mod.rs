@@ -64,6 +64,7 @@ fn shown(id: &str, burst: &Burst) -> Value {
         "cpus": burst.cpus,
         "service": burst.service,
         "process": burst.process,
+        "query": burst.query,
         "frequency_hz": burst.frequency_hz,
         "seconds": burst.seconds,
         "created_ms": burst.created_ms,
@@ -95,9 +96,11 @@ async fn begin(
             node: agent.node,
             instance: agent.instance,
             state: BurstState::Waiting,
-            cpus: asked.cpus.clone(),
+            cpus: agent.cpus,
             service: asked.service.clone(),
             process: asked.process.clone(),
+            conditions: asked.conditions.clone(),
+            query: asked.query.clone(),
             frequency_hz: asked.frequency_hz,
             seconds: asked.seconds,
             created_ms: now_ms,
@@ -169,6 +172,11 @@ pub(super) fn markers(all: &BTreeMap<String, Burst>, (from_ms, until_ms): (i64, 
                 .filter(|(_, value)| !value.is_empty())
                 .map(|(name, value)| (name.to_owned(), value.clone())),
         );
+        let named = burst.conditions.iter().filter(|condition| !condition.not);
+        labels.extend(named.filter_map(|condition| match &condition.values[..] {
+            [only] if !only.is_empty() => Some((condition.label.clone(), only.clone())),
+            _ => None,
+        }));
         let marker = Marker {
             time_ms,
             title: format!("{} Hz{cpus} for {seconds:.1} s", burst.frequency_hz),

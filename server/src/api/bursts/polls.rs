@@ -25,6 +25,9 @@ pub(super) const MOST_HOLD_SECONDS: u64 = 30;
 /// Bursts that one question tells of.
 pub(super) const MOST_REPORTS: usize = 64;
 
+/// Labels that an agent says a burst can be of.
+const MOST_LABELS: usize = 64;
+
 /// Bytes of any text in it.
 const MOST_TEXT_BYTES: usize = 1_024;
 
@@ -42,6 +45,8 @@ struct Sent {
     cpus: String,
     #[serde(default)]
     has_pmu: bool,
+    #[serde(default)]
+    selects: Vec<String>,
     #[serde(default)]
     wait_ms: u64,
     #[serde(default)]
@@ -75,11 +80,18 @@ impl Sent {
                 self.bursts.len()
             )));
         }
+        if self.selects.len() > MOST_LABELS {
+            return Err(bad(format!(
+                "it selects by {} labels, of {MOST_LABELS} at most",
+                self.selects.len()
+            )));
+        }
         let of_reports = self
             .bursts
             .iter()
             .flat_map(|report| [&report.id, &report.cpus, &report.reason]);
-        let mut texts = [&self.node, &self.instance, &self.cpus].into_iter().chain(of_reports);
+        let texts = [&self.node, &self.instance, &self.cpus].into_iter();
+        let mut texts = texts.chain(of_reports).chain(&self.selects);
         if texts.any(|text| text.len() > MOST_TEXT_BYTES || text.contains(char::is_control)) {
             return Err(bad(format!(
                 "a text has more than {MOST_TEXT_BYTES} bytes, or control characters"
@@ -115,22 +127,30 @@ fn reports(sent: Vec<SentReport>) -> Vec<BurstReport> {
     sent.into_iter().map(report).collect()
 }
 
+/// A burst that an agent is to begin.
+fn order(id: &str, burst: &Burst) -> Value {
+    let mut order = json!({
+        "id": id,
+        "cpus": burst.cpus,
+        "service": burst.service,
+        "process": burst.process,
+        "frequency_hz": burst.frequency_hz,
+        "seconds": burst.seconds,
+    });
+    // Only agents that know of conditions are given some.
+    if !burst.conditions.is_empty() {
+        order["conditions"] = json!(burst.conditions);
+    }
+    order
+}
+
 /// What there is for an agent that told of these bursts; none where that is nothing.
 fn for_agent(all: &BTreeMap<String, Burst>, instance: &str, told: &[BurstReport]) -> Option<Value> {
     let of_it = || all.iter().filter(|(_, burst)| burst.instance == instance);
     let is_known = |id: &str| told.iter().any(|report| report.id == id);
     let begin: Vec<Value> = of_it()
         .filter(|(id, burst)| burst.state == BurstState::Waiting && !is_known(id))
-        .map(|(id, burst)| {
-            json!({
-                "id": id,
-                "cpus": burst.cpus,
-                "service": burst.service,
-                "process": burst.process,
-                "frequency_hz": burst.frequency_hz,
-                "seconds": burst.seconds,
-            })
-        })
+        .map(|(id, burst)| order(id, burst))
         .collect();
     // One that nobody knows any more cannot be ended by anybody else.
     let is_over = |id: &str| all.get(id).is_none_or(|burst| burst.is_cancelled);
@@ -167,6 +187,7 @@ pub(super) async fn poll(State(state): State<AppState>, asked: Request<Body>) ->
         limit_hz: sent.burst_limit_hz,
         has_pmu: sent.has_pmu,
         cpus: sent.cpus,
+        selects: sent.selects,
         token: sender.map_or(0, |sender| sender.owner.token),
     };
     let Some(asks) = state.burst_agents.asks(agent, hold) else {
@@ -218,6 +239,8 @@ mod tests {
             cpus: "0".to_owned(),
             service: String::new(),
             process: String::new(),
+            conditions: Vec::new(),
+            query: String::new(),
             frequency_hz: 999,
             seconds: 1,
             created_ms: 0,

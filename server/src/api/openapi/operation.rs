@@ -169,8 +169,7 @@ pub(in crate::api) const GET_RUN_QUEUE: Operation = Operation {
     path: "/api/v1/run_queue",
     id: "run_queue",
     summary: "How long threads waited for a CPU, over time, by a label",
-    about: "Agents count every wait by its length, to a quarter of it. A wait is counted by its CPU and by its \
-            program, so that a question is by CPU or by labels of programs.",
+    about: "Agents count every wait by its length, to a quarter of it, by program on each CPU, and by CPU.",
     parameters: &[RUN_QUEUE],
     answers: &[json("RunQueue")],
     ..QUESTION

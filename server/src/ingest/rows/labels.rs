@@ -235,6 +235,14 @@ impl Seen {
     }
 }
 
+/// What a resource says of itself beyond the fixed labels, as JSON, within the bounds of one series. What is beyond
+/// them is counted with its samples.
+pub(crate) fn of_resource(attributes: &[(&str, Value<'_>)]) -> String {
+    let attributes = in_order(attributes);
+    let named = attributes.iter().filter(|(name, _)| name.len() <= MAX_NAME_BYTES);
+    json(named.take(MAX_ATTRIBUTES).map(|(name, value)| (*name, start_of(value))))
+}
+
 pub(crate) fn hour_of(ns: i64) -> i64 {
     ns.div_euclid(HOUR_NS)
 }
@@ -325,6 +333,25 @@ mod tests {
         assert_eq!(bound(&mut seen, fixed("s"), &said, 0).others, bounded.others);
         assert_eq!(bound(&mut seen, fixed("s"), &[], 0).others, "");
         assert!(seen.reached.is_empty());
+    }
+
+    #[test]
+    fn a_resource_has_no_more_labels_than_a_series() {
+        let names: Vec<String> = (0..100).map(|at| format!("key{at:03}")).collect();
+        let mut said: Vec<_> = names.iter().map(|name| (name.as_str(), Value::Int(1))).collect();
+        let long = "ü".repeat(MAX_VALUE_BYTES);
+        said.extend([
+            ("k8s.node.uid", Value::Text(&long)),
+            (long.as_str(), Value::Int(1)),
+            ("list", Value::Other),
+        ]);
+        let labels: BTreeMap<String, String> = serde_json::from_str(&of_resource(&said)).unwrap();
+        assert_eq!(labels.len(), MAX_ATTRIBUTES);
+        assert_eq!(
+            (labels["k8s.node.uid"].len(), &*labels["key000"]),
+            (MAX_VALUE_BYTES, "1")
+        );
+        assert_eq!(of_resource(&[]), "");
     }
 
     #[test]

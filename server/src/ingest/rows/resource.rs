@@ -4,11 +4,13 @@ use crate::ingest::error::IngestError;
 use crate::ingest::rows::attributes::{self, Attribute};
 use crate::ingest::rows::builder::Labels;
 use crate::ingest::rows::frames::Dictionary;
+use crate::ingest::rows::labels;
 use crate::ingest::rows::text::push_text;
 use crate::ingest::rows::window::TimeWindow;
 use crate::ingest::wire::attribute::{KeyValue, Value};
 use crate::ingest::wire::message::Resource;
 use crate::ingest::wire::protobuf::text;
+use crate::label::attribute::all_in;
 use crate::run_queue::RunQueue;
 use crate::store::{BatchId, BatchRow};
 use std::collections::BTreeMap;
@@ -192,6 +194,7 @@ pub(crate) fn resource_context<'a>(
 ) -> Result<ResourceContext<'a>, IngestError> {
     use Attribute as A;
     let mut context = ResourceContext::default();
+    let mut run_queues = None;
     for attribute in &resource.attributes {
         match own_attribute(attribute, dictionary)? {
             A::Instance(value) => context.instance = Some(value),
@@ -206,7 +209,7 @@ pub(crate) fn resource_context<'a>(
             A::IdleTicks(value) => context.account.idle_ticks = Some(value),
             A::MissedTicks(value) => context.account.missed_ticks = Some(value),
             A::CpusOffline(value) => context.account.cpus_offline = cpu_list(value).to_owned(),
-            A::RunQueues(value) => add_run_queues(&mut context.account, value),
+            A::RunQueues(value) => run_queues = Some(value),
             A::WaitsObserved(value) => context.account.waits_observed_ns = Some(value),
             A::SamplesTaken(value) => context.account.samples_taken = Some(value),
             A::Lost(cause, count) => add_count(&mut context.account.lost, cause, count),
@@ -217,6 +220,13 @@ pub(crate) fn resource_context<'a>(
             A::BpfMapBytes(value) => context.account.bpf_map_bytes = Some(value),
             other => context.labels.apply(other),
         }
+    }
+    if context.keeps_account() {
+        context.account.cluster = labels::start_of(context.labels.cluster).to_owned();
+        context.account.labels = labels::of_resource(&context.labels.others);
+    }
+    if let Some(text) = run_queues {
+        add_run_queues(&mut context.account, text);
     }
     Ok(context)
 }
@@ -238,7 +248,13 @@ fn cpu_list(text: &str) -> &str {
 /// What is not as the wire has it is left out, and counted as a limit.
 fn add_run_queues(account: &mut BatchRow, text: &str) {
     match RunQueue::parse(text) {
-        Some(queues) => account.run_queues = serde_json::to_string(&queues).unwrap_or_default(),
+        Some(mut queues) => {
+            let of_sender = all_in(&account.labels);
+            for queue in &mut queues {
+                queue.shorten_build_id(of_sender.iter().map(|(name, value)| (&**name, &**value)));
+            }
+            account.run_queues = serde_json::to_string(&queues).unwrap_or_default();
+        }
         None => add_count(&mut account.limits, "run_queues_unreadable", 1),
     }
 }

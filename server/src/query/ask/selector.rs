@@ -60,6 +60,16 @@ impl Matcher {
         }
     }
 
+    /// The values that alone are accepted, or refused where the second says so. None of a pattern that stands for more.
+    pub(crate) fn values(&self) -> Option<(Vec<String>, bool)> {
+        match self.operator {
+            Operator::Equal => Some((vec![self.value.clone()], false)),
+            Operator::NotEqual => Some((vec![self.value.clone()], true)),
+            Operator::Matches(_) => Some((alternatives(&self.value)?, false)),
+            Operator::MatchesNot(_) => Some((alternatives(&self.value)?, true)),
+        }
+    }
+
     /// The one value that is accepted, of an `=` matcher.
     pub fn equal_to(&self) -> Option<&str> {
         matches!(self.operator, Operator::Equal).then_some(self.value.as_str())
@@ -90,6 +100,11 @@ impl Selector {
         Parser { text, offset: 0 }.selector()
     }
 
+    /// Of these conditions.
+    pub(crate) fn of_matchers(matchers: Vec<Matcher>) -> Selector {
+        Selector { matchers }
+    }
+
     /// Its conditions.
     pub fn matchers(&self) -> &[Matcher] {
         &self.matchers
@@ -99,6 +114,15 @@ impl Selector {
     #[must_use]
     pub(crate) fn on(&self, label: Label) -> Selector {
         let matchers = self.matchers.iter().filter(|matcher| matcher.label == label);
+        Selector {
+            matchers: matchers.cloned().collect(),
+        }
+    }
+
+    /// Those of its conditions that are such.
+    #[must_use]
+    pub(crate) fn only(&self, is_such: impl Fn(&Matcher) -> bool) -> Selector {
+        let matchers = self.matchers.iter().filter(|matcher| is_such(matcher));
         Selector {
             matchers: matchers.cloned().collect(),
         }
@@ -159,6 +183,22 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
         }
     }
     f.write_str("\"")
+}
+
+/// The texts that a pattern such as `a|b\.c` stands for; none where it stands for more.
+fn alternatives(pattern: &str) -> Option<Vec<String>> {
+    let (mut all, mut text) = (Vec::new(), String::new());
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '|' => all.push(std::mem::take(&mut text)),
+            '\\' => text.push(chars.next().filter(char::is_ascii_punctuation)?),
+            '.' | '^' | '$' | '*' | '+' | '?' | '(' | ')' | '[' | ']' | '{' | '}' => return None,
+            c => text.push(c),
+        }
+    }
+    all.push(text);
+    Some(all)
 }
 
 /// Compiles a pattern that users gave, within limits. `what` names it in the message, such as "the regular expression
@@ -403,6 +443,20 @@ mod tests {
     fn alternation_is_anchored_as_a_whole() {
         let selector = Selector::parse("{service=~\"a|bc\"}").unwrap();
         assert!(selector.matchers()[0].accepts("bc") && !selector.matchers()[0].accepts("ax"));
+    }
+
+    #[test]
+    fn values_are_told_of_all_but_patterns() {
+        let values = |text: &str| Selector::parse(text).unwrap().matchers()[0].values();
+        let told =
+            |texts: &[&str], not: bool| Some((texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), not));
+        assert_eq!(values("{pod=\"a.*\"}"), told(&["a.*"], false));
+        assert_eq!(values("{pod!=\"\"}"), told(&[""], true));
+        assert_eq!(values("{pod=~`a|b\\.c|`}"), told(&["a", "b.c", ""], false));
+        assert_eq!(values("{pod!~\"a-b\"}"), told(&["a-b"], true));
+        for pattern in ["a.c", "a.*", "(a|b)", r"\d", "[ab]", "a?", "a{2}", "^a"] {
+            assert_eq!(values(&format!("{{pod=~`{pattern}`}}")), None, "{pattern}");
+        }
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub struct BatchRow {
     pub run_queues: String,
     /// How long of the interval waits were observed; nothing where they are not seen, and of older agents.
     pub waits_observed_ns: Option<i64>,
+    /// The sender's label `cluster`; empty without one.
+    pub cluster: String,
+    /// What the sender says of itself beyond the fixed labels: a JSON object by attributes' names; empty without any.
+    pub labels: String,
     /// CPU time of the agent's process since its start.
     pub cpu_seconds: Option<f64>,
     /// CPU time of its BPF programs since their load.
@@ -78,6 +82,8 @@ impl BatchRow {
             &self.arch,
             &self.cpus_offline,
             &self.run_queues,
+            &self.cluster,
+            &self.labels,
         ];
         let counts = self.lost.keys().chain(self.limits.keys());
         let texts: usize = texts.into_iter().chain(counts).map(String::len).sum();
@@ -134,6 +140,8 @@ impl BatchRow {
                 text(|row| &row.arch),
                 text(|row| &row.run_queues),
                 maybe(|row| row.waits_observed_ns),
+                text(|row| &row.cluster),
+                text(|row| &row.labels),
                 Arc::new(day),
             ],
         )

@@ -37,6 +37,14 @@ impl BurstState {
     }
 }
 
+/// What a burst is of, beside its service and process: a label's values, or all others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BurstCondition {
+    pub(crate) label: String,
+    pub(crate) values: Vec<String>,
+    pub(crate) not: bool,
+}
+
 /// One burst of one agent. Its name in the notebook is its id; ids ascend by time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Burst {
@@ -46,6 +54,11 @@ pub(crate) struct Burst {
     pub(crate) cpus: String,
     pub(crate) service: String,
     pub(crate) process: String,
+    /// And of what meets these alone; as the selector in which they came.
+    #[serde(default)]
+    pub(crate) conditions: Vec<BurstCondition>,
+    #[serde(default)]
+    pub(crate) query: String,
     pub(crate) frequency_hz: u32,
     pub(crate) seconds: u32,
     pub(crate) created_ms: i64,
@@ -241,6 +254,8 @@ mod tests {
             cpus: String::new(),
             service: String::new(),
             process: String::new(),
+            conditions: Vec::new(),
+            query: String::new(),
             frequency_hz: 999,
             seconds: 10,
             created_ms,

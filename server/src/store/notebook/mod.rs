@@ -11,7 +11,7 @@ use crate::lock::lock_mutex;
 use crate::store::root::contract::Root;
 use crate::store::root::error::RootError;
 use crate::store::root::waiting::waiting;
-pub(crate) use bursts::{Burst, BurstReport, BurstState, Bursts};
+pub(crate) use bursts::{Burst, BurstCondition, BurstReport, BurstState, Bursts};
 #[cfg(test)]
 pub(crate) use bursts::{MOST_BURSTS, TAKEN_WITHIN_SECONDS, TOLD_WITHIN_SECONDS};
 use bytes::Bytes;

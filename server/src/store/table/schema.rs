@@ -266,6 +266,8 @@ fn columns(table: Table) -> Schema {
             must("arch", Utf8),
             may("run_queues", Utf8),
             may("waits_observed_ns", Int64),
+            may("cluster", Utf8),
+            may("labels", Utf8),
             must("day", name()),
         ],
     };

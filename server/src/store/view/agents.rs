@@ -83,7 +83,7 @@ impl Nodes {
         const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
              missed_ticks, cpus_offline, \
              samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch, \
-             waits_observed_ns";
+             waits_observed_ns, \"cluster\"";
         let last: Vec<String> = COLUMNS
             .split(", ")
             .map(|name| format!("last_value({name} ORDER BY number) AS {name}"))
@@ -108,10 +108,11 @@ impl Nodes {
     }
 }
 
-/// What is known of an agent; waits for a CPU are asked for by time.
+/// What is known of an agent; waits for a CPU are asked for by time, and its attributes with them.
 fn of_node(row: &BatchRow) -> BatchRow {
     BatchRow {
         run_queues: String::new(),
+        labels: String::new(),
         ..row.clone()
     }
 }
@@ -158,6 +159,8 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         limits: counts("limits").unwrap_or_default(),
         run_queues: String::new(),
         waits_observed_ns: int("waits_observed_ns"),
+        cluster: text("cluster").unwrap_or_default(),
+        labels: String::new(),
         cpu_seconds: real("cpu_seconds"),
         bpf_seconds: real("bpf_seconds"),
         rss_bytes: int("rss_bytes"),

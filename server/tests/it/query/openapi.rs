@@ -338,6 +338,7 @@ async fn answers_are_as_their_schemas_say_with_no_field_more() {
         ("series", &[("type", "nothing")]),
         ("run_queue", &[]),
         ("run_queue", &[("by", "cpu"), ("limit", "1")]),
+        ("run_queue", &[("by", "version"), ("query", "{cpu=\"0\",cluster=\"\"}")]),
         ("facets", &[("by", "service,thread"), ("limit", "2"), ("match", "walk")]),
         ("facets", &[("type", "held"), ("parts", "top")]),
         ("thread_time", &[]),

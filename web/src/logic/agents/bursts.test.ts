@@ -25,10 +25,10 @@ const ROWS = [
   { node: "old", cpus: 2 },
 ];
 const CAN = nodesThatCan(ROWS);
-const WISH: Wish = { nodes: "db-1", cpus: "", service: "", process: "", frequency: "999", seconds: "10" };
+const WISH: Wish = { nodes: "db-1", cpus: "", service: "", process: "", rest: "", frequency: "999", seconds: "10" };
 const BURST: Burst = {
   ...{ id: "1", node: "db-1", instance: "i", state: "ended", cpus: "0,2-3", service: "", process: "postgres" },
-  ...{ frequency_hz: 999, seconds: 10, created_ms: 900, from_ms: 1000.5, until_ms: 11_000.5 },
+  ...{ query: "", frequency_hz: 999, seconds: 10, created_ms: 900, from_ms: 1000.5, until_ms: 11_000.5 },
   ...{ samples: 29_970, cpu_seconds: 0.75, reason: "" },
 };
 const plain = (text: string) => text.replaceAll("\u202f", " ");
@@ -48,6 +48,8 @@ describe("who can be looked at", () => {
     expect(meant('{node=~"b-1"}')).toEqual([]);
     expect(meant('{node!~"db-.*"}')).toEqual(["web-1"]);
     expect(meant('{node!="db-1",node=~"db-.*"}')).toEqual(["db-2"]);
+    expect(meant('{node="db-1",container="api"}')).toEqual(["db-1"]);
+    expect(meant('{container="api"}')).toEqual(["db-1", "db-2", "web-1"]);
     expect([meant('{cluster="k8s"}'), meant("{node"), meant('{node=~"("}')]).toEqual([null, null, null]);
     expect(meantText('{node=~"db-.*"}', nodesMeant('{node=~"db-.*"}', CAN))).toMatch(/^2 nodes, at most 4.999 Hz\.$/);
     expect(meantText("old", [])).toBe("No node of these asks for bursts now.");
@@ -65,6 +67,19 @@ describe("a wish", () => {
     expect(requestOf({ ...WISH, nodes: ' {node=~"db-.*"}', cpus: " 0,2-3 ", process: "postgres" })).toEqual({
       ...{ query: '{node=~"db-.*"}', cpus: "0,2-3", process: "postgres", frequency_hz: 999, seconds: 10 },
     });
+  });
+
+  it("has a selector of all that it is of beside its fields", () => {
+    const asked = (wish: Partial<Wish>) => requestOf({ ...WISH, ...wish });
+    const rest = ' {container="api",thread!="idle"}';
+    expect(asked({ rest, cpus: "1" })).toEqual({
+      ...{ query: '{node="db-1",container="api",thread!="idle"}', cpus: "1", frequency_hz: 999, seconds: 10 },
+    });
+    expect(asked({ nodes: '{cluster="eu"}', rest, service: "web" })).toEqual({
+      ...{ query: '{cluster="eu",container="api",thread!="idle"}', service: "web", frequency_hz: 999, seconds: 10 },
+    });
+    expect(asked({ rest: "{container" })).toHaveProperty("fault");
+    expect(asked({ nodes: "{node", rest })).toHaveProperty("fault");
   });
 
   it("leaves to the server what it may not be, and says what is no number", () => {
@@ -87,7 +102,9 @@ describe("a wish", () => {
     expect(cost({ cpus: "0,2-3", frequency: "400" }, '{node=~"db-.*"}')).toMatch(
       /^400 Hz × 6 CPUs × 25 µs: .* 0\.060 /,
     );
-    expect(cost({ process: "postgres" })).toContain("less where what is chosen seldom runs");
+    for (const of of [{ process: "postgres" }, { rest: '{container="api"}' }])
+      expect(cost(of)).toContain("less where what is chosen seldom runs");
+    expect(cost({ rest: '{cpu="1"}' })).toBe("");
     expect([cost({ cpus: "x" }), cost({ seconds: "" }), cost({}, "old"), cost({}, "{no")]).toEqual(["", "", "", ""]);
   });
 });
@@ -103,6 +120,10 @@ describe("a burst", () => {
 
   it("says of what it is, and what it gave and took", () => {
     expect(plain(subjectText(BURST))).toBe("CPU 0,2-3, process postgres, 999 Hz for 10.0 s");
+    const query = '{container="api"}';
+    expect(plain(subjectText({ ...BURST, cpus: "", process: "", query }))).toBe(
+      'all CPUs, {container="api"}, 999 Hz for 10.0 s',
+    );
     expect(plain(takenText(BURST))).toBe("29 970 samples, the agent took 750 ms of CPU time");
     expect(takenText({ ...BURST, state: "refused" })).toBe("");
   });
@@ -115,6 +136,9 @@ describe("a burst", () => {
       ...{ query: '{node="db-1",cpu="3"}', from: "1000", until: "2000" },
     });
     expect(shownAt({ ...BURST, cpus: "0-99", process: "", until_ms: null })?.query).toBe('{node="db-1"}');
+    expect(shownAt({ ...BURST, cpus: "", query: '{container="api",thread!="a"}' })?.query).toBe(
+      '{node="db-1",process="postgres",container="api",thread!="a"}',
+    );
     expect(shownAt({ ...BURST, from_ms: null })).toBeNull();
   });
 });

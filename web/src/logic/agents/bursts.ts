@@ -19,6 +19,8 @@ export interface Wish {
   cpus: string;
   service: string;
   process: string;
+  /** Of what else, as a selector; empty: of all. */
+  rest: string;
   frequency: string;
   seconds: string;
 }
@@ -47,9 +49,10 @@ export function nodesMeant(text: string, can: readonly Known[]): Known[] | null 
   const wanted = text.trim();
   if (!wanted.startsWith("{")) return can.filter(({ node }) => node === wanted);
   const matchers = parseSelector(wanted);
-  if (matchers === null || matchers.some(({ label }) => label !== "node")) return null;
+  if (matchers === null || matchers.some(({ label }) => label === "cluster")) return null;
+  const ofNodes = matchers.filter(({ label }) => label === "node");
   try {
-    return can.filter(({ node }) => matchers.every((one) => accepts(one, node)));
+    return can.filter(({ node }) => ofNodes.every((one) => accepts(one, node)));
   } catch {
     // Patterns of the server are not all patterns of the browser.
     return null;
@@ -72,6 +75,14 @@ export function cpusNamed(text: string): number | null {
 
 const whole = (text: string) => (/^\s*-?\d{1,9}\s*$/.test(text) ? Number(text) : null);
 
+/** Which nodes, and of what else than fields have. */
+function subjectOf(nodes: string, rest: string): Pick<BurstRequest, "node" | "query"> | null {
+  if (rest === "") return nodes.startsWith("{") ? { query: nodes } : { node: nodes };
+  const named: LabelMatcher[] = [{ label: "node", operator: "=", value: nodes }];
+  const [ofNodes, more] = [nodes.startsWith("{") ? parseSelector(nodes) : named, parseSelector(rest)];
+  return ofNodes === null || more === null ? null : { query: formatSelector([...ofNodes, ...more]) };
+}
+
 /** What the server is asked, or why it can't be asked. */
 export function requestOf(wish: Wish): BurstRequest | { fault: string } {
   const nodes = wish.nodes.trim();
@@ -80,9 +91,11 @@ export function requestOf(wish: Wish): BurstRequest | { fault: string } {
   if (nodes === "") return { fault: 'Say which node, or a selector of several such as {node=~"db-.*"}.' };
   if (frequency === null) return { fault: "The frequency is a whole number of samples a second, such as 999." };
   if (seconds === null) return { fault: "The seconds are a whole number, such as 10." };
+  const subject = subjectOf(nodes, wish.rest.trim());
+  if (subject === null) return { fault: 'What else it is of is a selector, such as {container="api"}.' };
   const given = { cpus: wish.cpus.trim(), service: wish.service.trim(), process: wish.process.trim() };
   return {
-    ...(nodes.startsWith("{") ? { query: nodes } : { node: nodes }),
+    ...subject,
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")),
     frequency_hz: frequency,
     seconds,
@@ -95,10 +108,13 @@ export function costText(wish: Wish, meant: readonly Known[] | null): string {
   if (frequency === null || seconds === null || frequency < 1 || seconds < 1) return "";
   const named = wish.cpus.trim() === "" ? null : cpusNamed(wish.cpus);
   if (meant === null || meant.length === 0 || (named === null && wish.cpus.trim() !== "")) return "";
+  const matchers = [wish.nodes, wish.rest].flatMap((text) => (text.includes("=") ? (parseSelector(text) ?? []) : []));
+  // How many CPUs those are is the server's to say.
+  if (matchers.some(({ label }) => label === "cpu")) return "";
+  const isOfSome = matchers.some(({ label }) => label !== "node") || `${wish.service}${wish.process}`.trim() !== "";
   const cpus = named === null ? meant.reduce((sum, one) => sum + one.cpus, 0) : named * meant.length;
   const rate = frequency * cpus;
-  const some =
-    wish.service.trim() !== "" || wish.process.trim() !== "" ? ", less where what is chosen seldom runs" : "";
+  const some = isOfSome ? ", less where what is chosen seldom runs" : "";
   return (
     `${count(frequency)} Hz × ${plural(cpus, "CPU")} × 25 µs: about ${digits(rate * SECONDS_A_SAMPLE)} cores ` +
     `for ${duration(seconds)} (${percent(frequency * SECONDS_A_SAMPLE)} of each CPU), ` +
@@ -136,11 +152,12 @@ export function stateText({ state, until_ms }: Burst, now: number): string {
 }
 
 /** What is looked at, and how finely. */
-export function subjectText({ cpus, service, process, frequency_hz, seconds }: Burst): string {
+export function subjectText({ cpus, service, process, query, frequency_hz, seconds }: Burst): string {
   const of = [
     cpus === "" ? "all CPUs" : `CPU ${cpus}`,
     ...(service === "" ? [] : [`service ${service}`]),
     ...(process === "" ? [] : [`process ${process}`]),
+    ...(query === "" ? [] : [query]),
   ];
   return `${of.join(", ")}, ${count(frequency_hz)} Hz for ${duration(seconds)}`;
 }
@@ -172,13 +189,14 @@ function cpuMatchers(cpus: string): LabelMatcher[] {
 
 /** Where it is looked at: its node and window; null before it began. */
 export function shownAt(burst: Burst): { query: string; from: string; until: string } | null {
-  const { from_ms, until_ms, node, cpus, service, process, seconds } = burst;
+  const { from_ms, until_ms, node, cpus, service, process, query, seconds } = burst;
   if (from_ms === null) return null;
   const equal = Object.entries({ node, service, process }).filter(([, value]) => value !== "");
   const until = Math.max(until_ms ?? from_ms + seconds * 1000, from_ms + 1000);
   return {
     query: formatSelector([
       ...equal.map(([label, value]): LabelMatcher => ({ label, operator: "=", value })),
+      ...(parseSelector(query) ?? []),
       ...cpuMatchers(cpus),
     ]),
     from: String(Math.floor(from_ms)),

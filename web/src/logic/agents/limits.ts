@@ -49,6 +49,8 @@ export const LIMIT_WORDS: Record<string, string> = {
   wait_threads_left_out: "threads whose waits are not seen, since too many are there",
   wakers_left_out: "wake-ups whose thread is not told, since another stack was just walked on that CPU",
   run_queues_left_out: "waits for a CPU that are counted as nobody's, since those of too many programs are counted",
+  run_queues_without_cpu:
+    "waits for a CPU that are counted for all CPUs together, since too many programs on too many CPUs are told apart",
   run_queues_unreadable: "accounts of waits for a CPU that the server could not read: left out",
   label_values: "values of a label beyond what one sender may have within an hour: shown as [other]",
   label_names: "attributes beyond what one sender may have within an hour: left out",

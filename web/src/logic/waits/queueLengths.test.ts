@@ -42,20 +42,18 @@ const answer: RunQueueAnswer = {
   others: 0,
 };
 
-test("the label is one by which the selector can be asked", () => {
-  expect(queueLabel("service", "{}")).toBe("service");
-  expect(queueLabel("thread", "{}")).toBe("process");
-  expect(queueLabel("cpu", '{service="web"}')).toBe("service");
-  expect(queueLabel("cpu", '{node="a"}')).toBe("cpu");
-  expect(queueLabel("service", '{node="a",cpu="3"}')).toBe("cpu");
-  expect(queueLabel("node", '{cpu="3"}')).toBe("node");
+test("a thread's waits are asked for as its program's, and all others by their label", () => {
+  expect(["thread", "tid", "tgid", "mode", "wait.class"].map(queueLabel)).toEqual(Array(5).fill("process"));
+  const counted = ["service", "node", "cpu", "cluster", "version", "acme.team"];
+  expect(counted.map(queueLabel)).toEqual(counted);
 });
 
 test("of threads alone nothing is counted", () => {
   expect(uncounted('{service="web",node="a"}')).toBe(undefined);
   expect(uncounted('{service="web",thread="a"}')).toBe("thread");
-  expect(uncounted('{cpu="3",node="a"}')).toBe(undefined);
-  expect(uncounted('{cpu="3",service="web"}')).toBe("cpu and service at once");
+  expect(uncounted('{cpu="3",service="web"}')).toBe(undefined);
+  expect(uncounted('{cluster="eu",version="1.4","acme.team"="red"}')).toBe(undefined);
+  expect(uncounted('{service="web",woken.service="db"}')).toBe("woken.service");
 });
 
 test("kinds of other waits make no difference to waits for a CPU", () => {

@@ -8,9 +8,11 @@ import type { Sort } from "../table/sort.ts";
 import { compareText } from "../text/names.ts";
 import { CLASS, STATE, withoutWaits } from "./chips.ts";
 
-/** What waits for a CPU are counted by; `cpu` and the others not at once. */
-const OF_PROGRAMS = ["service", "process", "container", "pod", "namespace", "workload", "unit", "cgroup"];
-export const QUEUE_LABELS: readonly string[] = ["service", "process", "node", "cpu", ...OF_PROGRAMS.slice(2)];
+/** What waits for a CPU are not counted by: a program's threads are one, and a wait is a number. */
+const UNCOUNTED: readonly string[] = ["tgid", "thread", "tid", "mode"];
+const OF_SAMPLES = ["wait.", "woken."];
+
+const isUncounted = (label: string) => UNCOUNTED.includes(label) || OF_SAMPLES.some((begin) => label.startsWith(begin));
 
 /** The selector without conditions on kinds of waits: all waits for a CPU count, whatever else its thread waits for. */
 export function ofQueues(query: string): string {
@@ -24,21 +26,12 @@ export function hasKinds(query: string): boolean {
 
 /** By what of the selector waits are not counted, so that nothing is told of what it selects. */
 export function uncounted(query: string): string | undefined {
-  const labels = (parseSelector(ofQueues(query)) ?? []).map(({ label }) => label);
-  const unknown = labels.find((label) => !QUEUE_LABELS.includes(label));
-  const ofPrograms = labels.find((label) => OF_PROGRAMS.includes(label));
-  if (unknown !== undefined || ofPrograms === undefined || !labels.includes("cpu")) return unknown;
-  return `cpu and ${ofPrograms} at once`;
+  return (parseSelector(ofQueues(query)) ?? []).map(({ label }) => label).find(isUncounted);
 }
 
-/** The label to ask by where the page is by `by`: by one that the selector leaves a choice of. */
-export function queueLabel(by: string, query: string): string {
-  const matchers = parseSelector(query) ?? [];
-  if (matchers.some(({ label }) => label === "cpu")) return by === "node" ? "node" : "cpu";
-  const isOfPrograms = matchers.some(({ label }) => OF_PROGRAMS.includes(label));
-  if (by === "cpu" && isOfPrograms) return "service";
-  // A thread's waits are counted as its program's.
-  return QUEUE_LABELS.includes(by) ? by : "process";
+/** The label to ask by where the page is by `by`: a thread's waits are counted as its program's. */
+export function queueLabel(by: string): string {
+  return isUncounted(by) ? "process" : by;
 }
 
 export const LINES = ["longest", "p99", "median"] as const;
@@ -52,7 +45,7 @@ export interface QueueRow {
   median: number | null;
   p99: number | null;
   longest: number;
-  /** Share of the CPU's time in which it had nothing to do; null of programs. */
+  /** Share of the CPUs' time in which they had nothing to do; null of programs. */
   idle: number | null;
 }
 

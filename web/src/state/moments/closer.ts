@@ -3,7 +3,10 @@ import { signal } from "@preact/signals";
 import { nodes } from "../answers/agents.ts";
 
 /** Labels that a closer look can be of. */
-export const LOOKED_AT = ["node", "cpu", "service", "process"] as const;
+export const LOOKED_AT = [
+  ...(["node", "cpu", "service", "process", "container", "pod", "namespace", "workload", "unit", "cgroup"] as const),
+  ...(["version", "thread", "tgid", "tid"] as const),
+];
 export type LookedAt = Partial<Record<(typeof LOOKED_AT)[number], string>>;
 
 export const lookedAt = signal<LookedAt>({});

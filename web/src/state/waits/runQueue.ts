@@ -12,7 +12,7 @@ const MOST_ROWS = 200;
 
 const { view, query, from, until, by } = fields;
 
-export const queueBy = computed(() => queueLabel(by.value, ofQueues(query.value)));
+export const queueBy = computed(() => queueLabel(by.value));
 
 /** Why nothing is told of the chosen row; undefined where something is, and where none is chosen. */
 export const rowUncounted = computed(() => (chosenRow.value === null ? undefined : uncounted(rowQuery.value)));
@@ -20,7 +20,7 @@ export const rowUncounted = computed(() => (chosenRow.value === null ? undefined
 function asked(what: string, selector: string, limit: number) {
   if (view.value !== "threads" || uncounted(selector) !== undefined) return null;
   const of = ofQueues(selector);
-  const parameters = { query: of, from: from.value, until: until.value, by: queueLabel(by.value, of), limit };
+  const parameters = { query: of, from: from.value, until: until.value, by: queueLabel(by.value), limit };
   return ask(what, parameters, (signal) => api.runQueue(parameters, signal));
 }
 

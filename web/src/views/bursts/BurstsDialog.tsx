@@ -11,6 +11,7 @@ import {
   requestOf,
   type Wish,
 } from "../../logic/agents/bursts.ts";
+import { formatSelector } from "../../logic/labels/selector.ts";
 import { count, plural } from "../../logic/text/format.ts";
 import { nodes } from "../../state/answers/agents.ts";
 import { beginBursts, burstToken, followBursts, type Outcome } from "../../state/moments/bursts.ts";
@@ -36,7 +37,7 @@ const NOTHING: Told = { text: "", hint: "", isBad: false };
 
 /** What the place knows where the dialog was opened. */
 function firstWish(): Wish {
-  const { node, cpu = "", service = "", process = "" } = lookedAt.peek();
+  const { node, cpu = "", service = "", process = "", ...more } = lookedAt.peek();
   const can = nodesThatCan(nodes.data.peek()?.nodes ?? []);
   const only = can.length === 1 ? can[0]?.node : undefined;
   const chosen = node ?? only ?? "";
@@ -46,6 +47,7 @@ function firstWish(): Wish {
     cpus: cpu,
     service,
     process,
+    rest: formatSelector(Object.entries(more).map(([label, value = ""]) => ({ label, operator: "=" as const, value }))),
     frequency: String(limit > 0 ? Math.min(limit, USUAL_HZ) : USUAL_HZ),
     seconds: USUAL_SECONDS,
   };
@@ -152,7 +154,7 @@ function Fields({ wish, onChange }: { wish: Wish; onChange: (change: Partial<Wis
   const meant = nodesMeant(wish.nodes, can);
   const limit = limitOf(meant ?? can) || limitOf(can);
   const field = (key: keyof Wish, label: string, hint: string, more: Record<string, unknown> = {}) => (
-    <label class={key === "nodes" ? "burst-wide" : ""} key={key}>
+    <label class={key === "nodes" || key === "rest" ? "burst-wide" : ""} key={key}>
       <span>{label}</span>
       <input
         type="text"
@@ -181,6 +183,9 @@ function Fields({ wish, onChange }: { wish: Wish; onChange: (change: Partial<Wis
       {field("cpus", "CPUs", "Such as 0,2-3", { placeholder: "all" })}
       {field("service", "Service", "Only its threads; all others as ever", { placeholder: "all" })}
       {field("process", "Process", "The same of a process's name", { placeholder: "all" })}
+      {field("rest", "Of what else", "A selector by container, pod, unit, version, thread and the like", {
+        placeholder: '{container="api",thread="worker"}',
+      })}
       {limit > 0 &&
         field("frequency", "Samples a second", `Of each CPU, up to ${count(limit)}`, { inputMode: "numeric" })}
       {field("seconds", "Seconds", `Up to ${MOST_SECONDS}`, { inputMode: "numeric" })}

@@ -43,7 +43,7 @@ export function QueueLengths() {
     return (
       <div class="notice slim-notice" role="status" data-testid="queue-uncounted">
         <span>
-          How long threads waited for a CPU is counted by program and by CPU, not by {label}: it is not told of this
+          How long threads waited for a CPU is counted by program on each CPU, not by {label}: it is not told of this
           selection.
         </span>
       </div>
@@ -201,7 +201,7 @@ function Table() {
     figure("longest", "Longest", "The longest wait", 0, (row) => length(row.longest)),
   ];
   if (rows.some(({ idle }) => idle !== null)) {
-    const hint = "Share of the time in which the CPU had nothing to do, by the ticks of its timer";
+    const hint = "Share of the time in which the CPU had nothing to do for anyone, by the ticks of its timer";
     columns.push(figure("idle", "Idle", hint, 420, ({ idle }) => (idle === null ? "–" : percent(idle))));
   }
   const chosen = by === page.value.by ? chosenRow.value : null;

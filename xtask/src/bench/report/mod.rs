@@ -56,7 +56,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
     (
         "waits",
         "cargo xtask bench waits",
-        "What it costs to see threads wait, and whether waits for a CPU are told as others tell them.",
+        "What it costs to see threads wait, beside other tools, and whether waits for a CPU are told as by others.",
     ),
     (
         "store",

@@ -1,8 +1,8 @@
 //! What it costs to see threads wait, and whether waits for a CPU are told as others tell them.
 //!
 //! BPF time of a switch; what threads that switch all the time take longer, with nothing, with the agent and without
-//! waits, and beside OpenTelemetry's profiler, by turns; waits for a CPU beside `runqlat`; a thousand threads that
-//! sleep.
+//! waits, and beside bcc's `offcputime` and OpenTelemetry's profiler, by turns; waits for a CPU beside `runqlat`; a
+//! thousand threads that sleep.
 
 mod queues;
 mod sleepers;
@@ -73,6 +73,21 @@ enum Part {
 const WARM_UP: Duration = Duration::from_secs(10);
 /// A switch without a stack takes at most so much BPF time, on average, its wake-up included.
 const MOST_NS: f64 = 150.0;
+/// What is counted of it: a reader of the figures has no other place for that.
+const COUNTED: &str = "BPF time of a switch is the run time of all of a process's BPF programs by the kernel's \
+    statistics (`kernel.bpf_stats_enabled`), less that of the agent with `--waits off` in a window of its own, less \
+    what the statistics count of empty programs at `sched_switch`, `sched_waking` and `sched_wakeup`, by all switches \
+    of the machine (`ctxt` of /proc/stat). So a switch's wake-up is part of it, and so are visits of threads that \
+    sleep; the kernel's way to a program is not, but is in the slow-down. Without a stack: the agent runs with a \
+    sample each 10 s of a thread's waits, and the time is by the switches of those turns that were observed, as its \
+    batches tell them.";
+/// So long a period that nearly no switch has a stack, in milliseconds.
+const SELDOM_MS: &str = "10000";
+/// Programs at the places of the agent's, and those of the peer from bcc.
+const EMPTY_PROGRAMS: f64 = 3.0;
+const PEERS_PROGRAMS: f64 = 1.0;
+/// The last batch is stored after so long.
+const STORED_AFTER: Duration = Duration::from_secs(10);
 /// What waits may take of the machine's CPU time.
 const MOST_SHARE: f64 = 0.5;
 
@@ -82,6 +97,10 @@ enum Beside {
     Nothing,
     WaitsOff,
     WaitsOn,
+    /// With nearly no stack.
+    WaitsSeldom,
+    /// Of bcc: it takes a stack at each switch, counts in the kernel, and ships nothing.
+    Offcputime,
     PeerWithout,
     Peer,
 }
@@ -92,6 +111,8 @@ impl Beside {
             Beside::Nothing => "nothing",
             Beside::WaitsOff => "--waits off",
             Beside::WaitsOn => "--waits on",
+            Beside::WaitsSeldom => "--wait-period 10000",
+            Beside::Offcputime => "bcc's offcputime",
             Beside::PeerWithout => "OpenTelemetry",
             Beside::Peer => "its off-CPU mode",
         }
@@ -108,6 +129,9 @@ struct Window {
     bpf_seconds: f64,
     /// Of empty programs at the same places.
     empty_seconds: f64,
+    /// When it was, Unix milliseconds.
+    from_ms: i64,
+    until_ms: i64,
 }
 
 /// Empty BPF programs at the places where the agent's see threads wait.
@@ -224,6 +248,15 @@ impl Bench<'_> {
             Beside::Nothing => return Ok(None),
             Beside::WaitsOff => start_agent(&self.options, self.client.base(), &["--waits", "off"])?,
             Beside::WaitsOn => start_agent(&self.options, self.client.base(), &["--waits", "on"])?,
+            Beside::WaitsSeldom => {
+                let flags = ["--waits", "on", "--wait-period", SELDOM_MS];
+                start_agent(&self.options, self.client.base(), &flags)?
+            }
+            Beside::Offcputime => {
+                let program = offcputime().context("there is no offcputime")?;
+                let log = self.options.state_dir.join("offcputime.log");
+                Service::start("offcputime", Command::new(program).arg("86400"), &log)?
+            }
             Beside::PeerWithout => peer(&[])?,
             Beside::Peer => peer(&["-off-cpu-threshold", &self.args.peer_share.to_string()])?,
         };
@@ -241,6 +274,7 @@ impl Bench<'_> {
                 None => Ok(0.0),
             };
             let empty_seconds = || empty.map_or(Ok(0.0), Empty::seconds);
+            let from_ms = now_ms();
             let (before, bpf_before, empty_before) = (switches()?, bpf_seconds(service)?, empty_seconds()?);
             let output = Command::new(&self.program)
                 .args([self.cpu.to_string(), rate.to_string(), self.args.seconds.to_string()])
@@ -256,51 +290,104 @@ impl Bench<'_> {
                 switches: (switches()? - before) / f64::from(self.args.seconds),
                 bpf_seconds: bpf_seconds(service)? - bpf_before,
                 empty_seconds: empty_seconds()? - empty_before,
+                from_ms,
+                until_ms: now_ms(),
             });
         }
         Ok(windows)
     }
 
-    /// BPF time of a switch: what the agent takes more with waits than without by the kernel's statistics, less what
-    /// these count of programs that do nothing.
+    /// How much of a window's time an agent observed waits, as the batches say whose middle lies in it.
+    fn observed(&self, instance: &str, window: &Window) -> Result<f64> {
+        let rows = self.client.sql(&format!(
+            "SELECT sum(waits_observed_ns), sum(until_ns - from_ns) FROM batches WHERE instance = '{instance}' \
+             AND from_ns + until_ns BETWEEN {} AND {}",
+            window.from_ms * 2_000_000,
+            window.until_ms * 2_000_000
+        ))?;
+        let row = rows.first().context("no row")?;
+        let (observed_ns, all_ns) = (integer(&row[0]) as f64, integer(&row[1]) as f64);
+        ensure!(
+            observed_ns > 0.0,
+            "no batch of a window says that waits were observed: longer windows have more batches (--seconds)"
+        );
+        Ok(observed_ns / all_ns)
+    }
+
+    /// BPF time of a switch: see [`COUNTED`].
     fn cost(&self, figures: &mut Figures) -> Result<()> {
+        figures.note(COUNTED);
         let _statistics = BpfStatistics::on()?;
         let empty = Empty::start(&self.options.state_dir)?;
         let mut of = BTreeMap::new();
-        let mut samples = 0;
-        for beside in [Beside::WaitsOff, Beside::WaitsOn] {
-            let started = now_ms();
-            let mut service = self.start(beside)?;
-            of.insert(beside, self.windows(&mut service, Some(&empty))?);
-            if beside == Beside::WaitsOn {
-                let node = this_node(&self.client, started)?;
-                samples = integer(&node["samples_stored"]);
-                let lengthened = integer(&node["limits"]["wait_turns_lengthened"]);
-                println!("{samples} samples stored meanwhile; turns were lengthened {lengthened} times");
-            }
-            ended(service)?;
+        let mut observed: BTreeMap<Beside, Vec<f64>> = BTreeMap::new();
+        let mut all = vec![Beside::WaitsOff, Beside::WaitsOn, Beside::WaitsSeldom];
+        match offcputime() {
+            Some(_) => all.push(Beside::Offcputime),
+            None => println!("offcputime: not on this machine (Debian: apt install libbpf-tools)"),
         }
-        ensure!(samples > 0, "nothing was stored");
+        for beside in &all {
+            let started = now_ms();
+            let mut service = self.start(*beside)?;
+            let windows = self.windows(&mut service, Some(&empty))?;
+            let sees_waits = matches!(beside, Beside::WaitsOn | Beside::WaitsSeldom);
+            let node = sees_waits.then(|| this_node(&self.client, started)).transpose()?;
+            end(*beside, service)?;
+            if let Some(node) = node {
+                thread::sleep(STORED_AFTER);
+                let (samples, lengthened) = (
+                    integer(&node["samples_stored"]),
+                    integer(&node["limits"]["wait_turns_lengthened"]),
+                );
+                println!("{samples} samples stored meanwhile; turns were lengthened {lengthened} times");
+                ensure!(samples > 0, "nothing was stored");
+                let instance = node["instance"].as_str().context("the agent has no instance")?;
+                let shares = windows.iter().map(|window| self.observed(instance, window));
+                observed.insert(*beside, shares.collect::<Result<_>>()?);
+            }
+            of.insert(*beside, windows);
+        }
         figures.table("BPF time");
         let cpus = thread::available_parallelism()?.get() as f64;
+        let seconds = f64::from(self.args.seconds);
         println!(
-            "{:>12} {:>12} {:>14} {:>14} {:>18}",
-            "wanted", "switches/s", "BPF ns/switch", "empty ones'", "% of the machine"
+            "{:>12} {:>12} {:>22} {:>16} {:>12} {:>18} {:>12}",
+            "wanted",
+            "switches/s",
+            "ns without a stack",
+            "ns with stacks",
+            "observed, %",
+            "% of the machine",
+            "offcputime"
         );
         for (at, rate) in self.args.switches.iter().enumerate() {
-            let (off, on) = (of[&Beside::WaitsOff][at], of[&Beside::WaitsOn][at]);
-            let seconds = f64::from(self.args.seconds);
-            let more = on.bpf_seconds - off.bpf_seconds - on.empty_seconds;
-            let of_switch = |seconds_taken: f64| seconds_taken / (on.switches * seconds) * 1e9;
-            let (ns, nothing_ns) = (of_switch(more), of_switch(on.empty_seconds));
-            let share = more / seconds / cpus * 100.0;
+            let window = |beside: Beside| of[&beside][at];
+            let off = window(Beside::WaitsOff);
+            let more = |window: Window| window.bpf_seconds - off.bpf_seconds - window.empty_seconds;
+            let of_switch = |taken: f64, window: Window| taken / (window.switches * seconds) * 1e9;
+            let (on, seldom) = (window(Beside::WaitsOn), window(Beside::WaitsSeldom));
+            let without_ns = of_switch(more(seldom), seldom) / observed[&Beside::WaitsSeldom][at];
+            let (with_ns, share) = (of_switch(more(on), on), more(on) / seconds / cpus * 100.0);
+            let observed = observed[&Beside::WaitsOn][at] * 100.0;
+            figures.row(&format!("{rate} switches a second"));
+            figures
+                .add("of a switch without a stack", "ns", without_ns)
+                .at_most(MOST_NS);
+            figures.add("with stacks, and turns that are not observed", "ns", with_ns);
+            figures.add("of the time observed", "%", observed);
+            figures.add("of the machine's CPU time", "%", share).at_most(MOST_SHARE);
+            let mut peer = "-".to_owned();
+            if of.contains_key(&Beside::Offcputime) {
+                let window = window(Beside::Offcputime);
+                let taken = window.bpf_seconds - window.empty_seconds * PEERS_PROGRAMS / EMPTY_PROGRAMS;
+                let ns = of_switch(taken, window);
+                figures.add("of a switch in bcc's offcputime", "ns", ns);
+                peer = format!("{ns:.0}");
+            }
             println!(
-                "{rate:>12} {:>12.0} {ns:>14.0} {nothing_ns:>14.0} {share:>18.2}",
+                "{rate:>12} {:>12.0} {without_ns:>22.0} {with_ns:>16.0} {observed:>12.1} {share:>18.2} {peer:>12}",
                 on.switches
             );
-            figures.row(&format!("{rate} switches a second"));
-            figures.add("BPF time of a switch", "ns", ns).at_most(MOST_NS);
-            figures.add("of the machine's CPU time", "%", share).at_most(MOST_SHARE);
         }
         Ok(())
     }
@@ -308,6 +395,7 @@ impl Bench<'_> {
     /// What a round trip takes longer.
     fn slow_down(&self, figures: &mut Figures) -> Result<()> {
         let mut all = vec![Beside::Nothing, Beside::WaitsOff, Beside::WaitsOn];
+        all.extend(offcputime().map(|_| Beside::Offcputime));
         if self.args.peer.is_some() {
             all.extend([Beside::PeerWithout, Beside::Peer]);
         }
@@ -318,21 +406,45 @@ impl Bench<'_> {
                 for (at, window) in self.windows(&mut service, None)?.into_iter().enumerate() {
                     trips.entry((at, *beside)).or_default().push(window.trip_ns);
                 }
-                ended(service)?;
+                end(*beside, service)?;
             }
         }
         figures.table("CPU time of a round trip, two switches");
-        println!("{:>12} {:>18} {:>10} {:>10}", "wanted", "beside it", "ns", "more, %");
+        println!(
+            "{:>12} {:>20} {:>10} {:>10} {:>14}",
+            "wanted", "beside it", "ns", "more, %", "than off, %"
+        );
         for (at, rate) in self.args.switches.iter().enumerate() {
             let of = |beside: Beside| median(trips[&(at, beside)].clone());
             figures.row(&format!("{rate} switches a second"));
             for beside in &all {
-                let (ns, more) = (of(*beside), (of(*beside) / of(Beside::Nothing) - 1.0) * 100.0);
-                println!("{rate:>12} {:>18} {ns:>10.0} {more:>10.1}", beside.title());
+                let more_than = |base: Beside| (of(*beside) / of(base) - 1.0) * 100.0;
+                let (ns, more, than_off) = (of(*beside), more_than(Beside::Nothing), more_than(Beside::WaitsOff));
+                println!(
+                    "{rate:>12} {:>20} {ns:>10.0} {more:>10.1} {than_off:>14.1}",
+                    beside.title()
+                );
                 figures.add(&format!("more beside {}", beside.title()), "%", more);
             }
+            let on = (of(Beside::WaitsOn) / of(Beside::WaitsOff) - 1.0) * 100.0;
+            figures.add("more with waits than without", "%", on);
         }
         Ok(())
+    }
+}
+
+/// bcc's program that tells where threads wait; its stacks at the end are of no use here.
+fn offcputime() -> Option<PathBuf> {
+    repo::find_program("offcputime")
+}
+
+fn end(beside: Beside, service: Option<Service>) -> Result<()> {
+    match service {
+        Some(mut service) if beside == Beside::Offcputime => {
+            service.kill();
+            Ok(())
+        }
+        service => ended(service),
     }
 }
 

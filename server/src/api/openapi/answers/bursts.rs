@@ -42,6 +42,10 @@ pub(super) fn bursts() -> Fields {
         ("node", text("The node.")),
         ("instance", text("The agent's run.")),
         (
+            "query",
+            text("What it is of beside that, as a selector of processes and threads; empty: of all."),
+        ),
+        (
             "state",
             words("`waiting` is for its agent; of a `lost` one nothing was heard.", STATES),
         ),
@@ -66,7 +70,10 @@ pub(super) fn bursts() -> Fields {
         ("node?", text("The node; or `query`.")),
         (
             "query?",
-            text("A selector of nodes, such as `{node=~\"db-.*\"}`: at most 256 of them."),
+            text(
+                "A selector of nodes (at most 256), CPUs, processes and threads, such as \
+                 `{node=~\"db-.*\",container=\"api\"}`.",
+            ),
         ),
         optional(cpus.clone()),
         optional(service.clone()),
@@ -97,6 +104,10 @@ pub(super) fn bursts() -> Fields {
         ("burst_limit_hz", count("The highest rate that may be asked for.")),
         ("cpus?", text("CPUs that are online.")),
         ("has_pmu?", flag("The processor counts events by itself.")),
+        (
+            "selects?",
+            list("Labels that a burst there can be of, at most 64.", text("A name.")),
+        ),
         ("wait_ms?", count("The answer may be held for so long, at most 30 s.")),
         ("stops?", flag("The agent stops, and asks no more.")),
         (
@@ -104,9 +115,28 @@ pub(super) fn bursts() -> Fields {
             list("What became of those that it knows, at most 64.", report),
         ),
     ];
+    let condition = object(
+        "A label's values.",
+        [
+            ("label", text("The label.")),
+            (
+                "values",
+                list("Its values; the empty one is that of what lacks it.", text("A value.")),
+            ),
+            ("not", flag("Of all but those.")),
+        ],
+    );
     let order = object(
         "A burst that is to begin.",
-        [("id", text("Its name.")), cpus, service, process, frequency_hz, seconds],
+        [
+            ("id", text("Its name.")),
+            cpus,
+            service,
+            process,
+            ("conditions?", list("Of what meets all of these alone.", condition)),
+            frequency_hz,
+            seconds,
+        ],
     );
     let answer = object(
         "What there is for an agent.",

@@ -162,7 +162,8 @@ pub(super) fn charts() -> Fields {
                 (
                     "ticks",
                     or_null(count(
-                        "Ticks of the CPUs' timers; null where waits are counted by programs, or nobody says.",
+                        "Ticks of the CPUs' timers, by `cpu`, `node` and `cluster`; null elsewhere, where attributes \
+                         are asked for, and where nobody says.",
                     )),
                 ),
                 ("idle_ticks", or_null(count("Those of them that met the CPU idle."))),

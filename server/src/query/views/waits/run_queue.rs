@@ -1,9 +1,11 @@
 //! How long threads waited for a CPU, by a label: number, percentiles and the longest of each step.
 //!
 //! Agents count every such wait by its length. This reads their counts, which come with the accounts of batches.
-//! A batch counts in the step in which the middle of its interval lies.
+//! A batch counts in the step in which the middle of its interval lies. Each wait is there as its CPU's, beside what
+//! that CPU's timer counted, and as its program's on that CPU: a question has one of the two.
 
 use crate::label::Label;
+use crate::label::attribute::all_in;
 use crate::query::ask::selector::{Matcher, Selector};
 use crate::query::ask::time::Window;
 use crate::query::limits::error::QueryError;
@@ -16,6 +18,7 @@ use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{Expr, col, lit};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,78 +56,129 @@ pub struct RunQueues {
     pub batches: u64,
 }
 
+/// What all waits of a batch have in common.
+struct OfBatch<'b> {
+    node: &'b str,
+    cluster: &'b str,
+    /// By the names of their attributes; none where no question is of them.
+    labels: BTreeMap<Cow<'b, str>, Cow<'b, str>>,
+}
+
+impl OfBatch<'_> {
+    /// The label's value of waits in it; empty where it is absent.
+    fn label<'a>(&'a self, label: Label, queue: &'a RunQueue<'_>) -> Cow<'a, str> {
+        match label {
+            Label::Node => Cow::Borrowed(self.node),
+            Label::Cluster => Cow::Borrowed(self.cluster),
+            Label::Cpu => {
+                let cpu = queue.cpu().or(queue.on_cpu());
+                cpu.map_or(Cow::Borrowed(""), |cpu| Cow::Owned(cpu.to_string()))
+            }
+            // What is said of the program counts, as with samples.
+            Label::Attribute(name) => {
+                let of_all = self.labels.iter().map(|(name, value)| (&**name, &**value));
+                let own = queue.attributes().iter().map(|(name, value)| (&**name, &**value));
+                let mut labels: BTreeMap<Cow<'a, str>, Cow<'a, str>> = BTreeMap::new();
+                for (name, value) in of_all.chain(own) {
+                    labels.insert(Cow::Borrowed(name), Cow::Borrowed(value));
+                }
+                name.value_of(labels)
+            }
+            other => Cow::Borrowed(queue.label(other)),
+        }
+    }
+}
+
+/// Labels of batches as a whole, of which nodes have the same.
+const OF_BATCHES: [Label; 2] = [Label::Node, Label::Cluster];
+
+/// Attributes that a sample of a wait has, and that waits are not counted by.
+const OF_SAMPLES: [&str; 2] = ["wait.", "woken."];
+
+fn is_counted_by(label: Label) -> bool {
+    match label {
+        Label::Attribute(name) => !OF_SAMPLES.iter().any(|begin| name.as_str().starts_with(begin)),
+        label => OF_BATCHES.contains(&label) || label == Label::Cpu || LABELS.contains(&label),
+    }
+}
+
 /// Which waits are selected, and by what they are told apart.
 struct Selected<'q> {
     by: Label,
-    /// They are read as those of CPUs, else as those of programs.
+    /// They are read as those of CPUs, else as those of programs on CPUs.
     of_cpus: bool,
-    nodes: Vec<&'q Matcher>,
+    /// How idle the CPUs were is told beside waits of programs.
+    with_ticks: bool,
+    /// Conditions on labels of batches as a whole.
+    of_batches: Vec<&'q Matcher>,
     others: Vec<&'q Matcher>,
 }
 
 impl<'q> Selected<'q> {
     fn new(selector: &'q Selector, by: Label) -> Result<Self, QueryError> {
-        let (nodes, others): (Vec<_>, Vec<_>) = selector
+        let (of_batches, others): (Vec<_>, Vec<_>) = selector
             .matchers()
             .iter()
-            .partition(|matcher| matcher.label() == Label::Node);
+            .partition(|matcher| OF_BATCHES.contains(&matcher.label()));
         let labels = || others.iter().map(|matcher| matcher.label()).chain([by]);
-        if let Some(label) =
-            labels().find(|label| !LABELS.contains(label) && !matches!(label, Label::Node | Label::Cpu))
-        {
-            let names: Vec<&str> = [Label::Node, Label::Cpu]
-                .iter()
-                .chain(&LABELS)
-                .map(Label::name)
-                .collect();
+        if let Some(label) = labels().find(|label| !is_counted_by(*label)) {
+            let fixed = OF_BATCHES.iter().chain([&Label::Cpu]).chain(&LABELS);
+            let names: Vec<&str> = fixed.map(Label::name).collect();
             return Err(QueryError::bad_query(
                 format!("waits for a CPU are not counted by `{}`", label.name()),
-                format!("they are by {}", names.join(", ")),
-            ));
-        }
-        let of_programs = labels().find(|label| LABELS.contains(label));
-        let of_cpus = labels().any(|label| label == Label::Cpu);
-        if let (Some(label), true) = (of_programs, of_cpus) {
-            return Err(QueryError::bad_query(
                 format!(
-                    "waits for a CPU are counted by `cpu` or by `{}`, not by both at once",
-                    label.name()
+                    "they are by {}, and by attributes such as service.version; the profile type run_queue has all \
+                     labels, by samples",
+                    names.join(", ")
                 ),
-                "leave one of them out; the profile type run_queue has both, by samples",
             ));
         }
+        let is_of_cpus = |label: &Label| OF_BATCHES.contains(label) || *label == Label::Cpu;
+        let of_cpus = labels().all(|label| is_of_cpus(&label));
+        // What a CPU did is the same whoever waited for it. An attribute may be the program's alone.
+        let has_attributes = labels().any(is_attribute);
         Ok(Self {
             by,
-            of_cpus: of_programs.is_none(),
-            nodes,
+            of_cpus,
+            with_ticks: !of_cpus && !has_attributes && is_of_cpus(&by),
+            of_batches,
             others,
         })
     }
 
-    fn wants_node(&self, node: &str) -> bool {
-        self.nodes.iter().all(|matcher| matcher.accepts(node))
+    fn wants_labels(&self) -> bool {
+        is_attribute(self.by) || self.others.iter().any(|matcher| is_attribute(matcher.label()))
+    }
+
+    fn wants(&self, batch: (&str, &str)) -> bool {
+        let value = |label: Label| if label == Label::Node { batch.0 } else { batch.1 };
+        self.of_batches
+            .iter()
+            .all(|matcher| matcher.accepts(value(matcher.label())))
     }
 
     /// The value of the label by which they are told apart; none where they are not selected.
-    fn value<'a>(&self, node: &'a str, queue: &'a RunQueue<'_>, cpu: &'a mut String) -> Option<&'a str> {
+    fn value<'a>(&self, batch: &'a OfBatch<'_>, queue: &'a RunQueue<'_>) -> Option<Cow<'a, str>> {
         if queue.cpu().is_some() != self.of_cpus {
             return None;
         }
-        if let Some(number) = queue.cpu() {
-            *cpu = number.to_string();
-        }
-        let cpu: &'a str = cpu;
-        let label = |label: Label| match label {
-            Label::Node => node,
-            Label::Cpu => cpu,
-            other => queue.label(other),
-        };
-        let is_selected = self
-            .others
-            .iter()
-            .all(|matcher| matcher.accepts(label(matcher.label())));
-        is_selected.then(|| label(self.by))
+        let accepts = |matcher: &&Matcher| matcher.accepts(&batch.label(matcher.label(), queue));
+        self.others.iter().all(accepts).then(|| batch.label(self.by, queue))
     }
+
+    /// The same of what a CPU's timer counted, where it is told beside waits of programs.
+    fn value_of_ticks<'a>(&self, batch: &'a OfBatch<'_>, queue: &'a RunQueue<'_>) -> Option<Cow<'a, str>> {
+        if !self.with_ticks || queue.cpu().is_none() {
+            return None;
+        }
+        let mut of_cpus = self.others.iter().filter(|matcher| matcher.label() == Label::Cpu);
+        let accepts = |matcher: &&Matcher| matcher.accepts(&batch.label(Label::Cpu, queue));
+        of_cpus.all(accepts).then(|| batch.label(self.by, queue))
+    }
+}
+
+fn is_attribute(label: Label) -> bool {
+    matches!(label, Label::Attribute(_))
 }
 
 /// Answers with the `limit` values whose threads waited longest.
@@ -139,28 +193,32 @@ pub async fn run_queues(
     let selected = Selected::new(&selector, by)?;
     let held = Reservation::new(snapshot, "waits for a CPU");
     let mut whole: BTreeMap<Arc<str>, WaitLengths> = BTreeMap::new();
+    // Of all CPUs that there are; those are told of which somebody waited.
+    let mut ticks: BTreeMap<Arc<str>, WaitLengths> = BTreeMap::new();
     let mut batches = 0;
     // Twice: which values are wanted is known only when all was read, and all of them in steps may be too many.
-    each_batch(snapshot, steps.window, &selected, |_, node, queues| {
+    each_batch(snapshot, steps.window, &selected, |_, batch, queues| {
         batches += 1;
-        let mut cpu = String::new();
         for queue in queues {
-            if let Some(value) = selected.value(node, queue, &mut cpu) {
-                if !whole.contains_key(value) {
-                    whole.insert(value.into(), WaitLengths::default());
-                }
-                if let Some(sum) = whole.get_mut(value) {
-                    sum.add(queue);
-                }
+            if let Some(value) = selected.value(batch, queue) {
+                sum_of(&mut whole, &value).add(queue);
+            }
+            if let Some(value) = selected.value_of_ticks(batch, queue) {
+                sum_of(&mut ticks, &value).add_ticks_of(queue);
             }
         }
-        let bytes = whole.iter().map(|(value, sum)| value.len() + sum.bytes());
+        let bytes = whole.iter().chain(&ticks).map(|(value, sum)| value.len() + sum.bytes());
         match batches % 256 {
             0 => held.resize(bytes.sum()),
             _ => Ok(()),
         }
     })
     .await?;
+    for (value, counted) in &ticks {
+        if let Some(sum) = whole.get_mut(value) {
+            sum.add_all(counted);
+        }
+    }
     let mut order: Vec<(Arc<str>, WaitLengths)> = whole.into_iter().collect();
     order.sort_by(|a, b| b.1.total_ns.cmp(&a.1.total_ns).then_with(|| a.0.cmp(&b.0)));
     let others = order.len().saturating_sub(limit);
@@ -182,14 +240,13 @@ pub async fn run_queues(
         })
         .collect();
     let mut read = 0_usize;
-    each_batch(snapshot, steps.window, &selected, |middle_ns, node, queues| {
+    each_batch(snapshot, steps.window, &selected, |middle_ns, batch, queues| {
         read += 1;
         let step = steps.index(middle_ns);
-        let mut cpu = String::new();
         for queue in queues {
-            if let Some(value) = selected.value(node, queue, &mut cpu) {
+            if let Some(value) = selected.value(batch, queue) {
                 all.steps[step].add(queue);
-                if let Some(place) = places.get(value) {
+                if let Some(place) = places.get(&*value) {
                     lines[*place].steps[step].add(queue);
                 }
             }
@@ -213,6 +270,15 @@ pub async fn run_queues(
     })
 }
 
+fn sum_of<'s>(sums: &'s mut BTreeMap<Arc<str>, WaitLengths>, value: &str) -> &'s mut WaitLengths {
+    // Mostly it is there, and needs no text of its own.
+    let value = match sums.get_key_value(value) {
+        Some((known, _)) => Arc::clone(known),
+        None => value.into(),
+    };
+    sums.entry(value).or_default()
+}
+
 fn line(value: Arc<str>, steps: Steps) -> QueueLine {
     QueueLine {
         value,
@@ -221,29 +287,38 @@ fn line(value: Arc<str>, steps: Steps) -> QueueLine {
     }
 }
 
-/// Hands over what was counted in each batch of the window: the middle of its interval, its node, the counts.
+/// Hands over what was counted in each batch of the window: the middle of its interval, its labels, the counts.
 async fn each_batch(
     snapshot: &Snapshot,
     window: Window,
     selected: &Selected<'_>,
-    mut take: impl FnMut(i64, &str, &[RunQueue<'_>]) -> Result<(), QueryError>,
+    mut take: impl FnMut(i64, &OfBatch<'_>, &[RunQueue<'_>]) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
     let days = Days::of(window).widened(DAY_NS);
     let is_within = col("until_ns")
         .gt(lit(window.from_ns))
         .and(col("from_ns").lt(lit(window.until_ns)));
-    let nodes = selected.nodes.iter().filter_map(|matcher| matcher.equal_to());
+    let of_node = |matcher: &&&Matcher| matcher.label() == Label::Node;
+    let nodes = selected.of_batches.iter().filter(of_node);
+    let nodes = nodes.filter_map(|matcher| matcher.equal_to());
     let of_nodes = nodes
         .map(|node| col("node").eq(lit(node)))
         .reduce(Expr::and)
         .unwrap_or(lit(true));
-    let columns = ["node", "from_ns", "until_ns", "run_queues"];
+    let columns = ["node", "from_ns", "until_ns", "run_queues", "cluster", "labels"];
+    let wants_labels = selected.wants_labels();
     let mut failed = None;
     for range in snapshot.days_of_rows(Table::Batches, ROWS_AT_ONCE, |day| days.has(day)) {
         let of_range = col("day").gt_eq(lit(range.start)).and(col("day").lt(lit(range.end)));
         let filter = days.filter().and(of_range).and(is_within.clone()).and(of_nodes.clone());
         collect_rows(snapshot, "batches", filter, &columns, |batch| {
-            let (nodes, texts) = (batch.column(0).as_string::<i32>(), batch.column(3).as_string::<i32>());
+            let column = |at: usize| batch.column(at).as_string::<i32>();
+            let (nodes, texts) = (column(0), column(3));
+            // Absent where an older server wrote the row.
+            let text = |at: usize, row: usize| {
+                let texts = column(at);
+                if texts.is_null(row) { "" } else { texts.value(row) }
+            };
             let time = |column: usize, row: usize| batch.column(column).as_primitive::<Int64Type>().value(row);
             for row in 0..batch.num_rows() {
                 if failed.is_some() || texts.is_null(row) || texts.value(row).is_empty() {
@@ -252,11 +327,18 @@ async fn each_batch(
                 let (from_ns, until_ns) = (time(1, row), time(2, row));
                 let middle_ns = from_ns + until_ns.saturating_sub(from_ns) / 2;
                 let is_within = (window.from_ns..window.until_ns).contains(&middle_ns);
+                let (node, cluster) = (nodes.value(row), text(4, row));
                 if is_within
-                    && selected.wants_node(nodes.value(row))
+                    && selected.wants((node, cluster))
                     && let Some(queues) = RunQueue::parse(texts.value(row))
                 {
-                    failed = take(middle_ns, nodes.value(row), &queues).err();
+                    let labels = if wants_labels {
+                        all_in(text(5, row))
+                    } else {
+                        BTreeMap::new()
+                    };
+                    let of_batch = OfBatch { node, cluster, labels };
+                    failed = take(middle_ns, &of_batch, &queues).err();
                 }
             }
         })

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* A thread that comes back from a wait, on kernels that have no means to run a function in its context. */
+#ifndef STAKEOUT_RETURNS_H
+#define STAKEOUT_RETURNS_H
+
+/*
+ * schedule() returns to the thread that called it, with its own memory: where most threads come back from a wait, and
+ * those that were preempted on their way to user mode. For kernels before 6.18.
+ */
+SEC("fexit/schedule")
+int on_back(u64 *ctx)
+{
+	struct so_wait_counters *counter = counters_of_waits();
+	u32 zero = 0, number, *in_use;
+	struct task_struct *task;
+	struct so_wait *wait;
+	u64 begin;
+
+	/* Mostly its last wait is no sample. */
+	if (!counter || !counter->coming)
+		return 0;
+	task = bpf_get_current_task_btf();
+	if (counter->coming != (u32)task->pid)
+		return 0;
+	counter->coming = 0;
+	begin = bpf_ktime_get_ns();
+	wait = bpf_task_storage_get(&waits, task, NULL, 0);
+	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+	if (!wait || !in_use || *in_use)
+		return 0;
+	/* From here on an interrupt may come, and where the kernel preempts itself, a switch. */
+	*(volatile u32 *)in_use = 1;
+	number = __sync_fetch_and_and(&wait->pending, 0);
+	if (number)
+		finish_wait(number - 1);
+	*(volatile u32 *)in_use = 0;
+	counter = counters_of_waits();
+	if (counter)
+		counter->run_ns += bpf_ktime_get_ns() - begin;
+	return 0;
+}
+
+/*
+ * The same number, unless a stack is just being walked on this CPU, by a thread that was preempted there: then the wait
+ * is lost and counted, and the number is none. Apart, so that the verifier follows what comes behind it once.
+ */
+APART int while_free(u32 number)
+{
+	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero), count;
+	struct so_pending *ended = bpf_map_lookup_elem(&pending, &number);
+	struct so_wait_counters *counter = counters_of_waits();
+
+	if (!in_use || !*in_use || !ended || !counter)
+		return number;
+	count = (ended->wait.off_cpu_ns != 0) + (ended->wait.run_queue_ns != 0);
+	counter->taken += count;
+	counter->lost_ring_full += count;
+	ended->owner = 0;
+	return SO_MAX_PENDING;
+}
+
+#endif
