@@ -31,11 +31,15 @@ struct {
 	__type(value, u32);
 } burst_members SEC(".maps");
 
+struct so_thread_name {
+	u8 comm[SO_COMM_LENGTH];
+};
+
 /* The same of threads, by name, and by id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SO_MAX_BURST_THREADS);
-	__uint(key_size, SO_COMM_LENGTH);
+	__type(key, struct so_thread_name);
 	__type(value, u32);
 } burst_names SEC(".maps");
 

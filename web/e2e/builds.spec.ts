@@ -1,7 +1,7 @@
 /**
  * A real program, built twice and run one build after the other, as a roll-out does: in the second build one function
- * takes sixteen times as long, and all else is as it was. Nobody tells Stakeout anything of it: the builds are told apart
- * by their build ids.
+ * takes sixteen times as long, and all else is as it was. Nobody tells Stakeout anything of it: the builds are told
+ * apart by their build ids.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -13,7 +13,7 @@ const WAITS = { type: "off_cpu", query: `{node="${NODE}"}`, group: "none" };
 
 let made: Promise<unknown> | null = null;
 
-/** Of three waits of 50 ms two are in `take`, which two threads ended, and one is in `idle`, of which nobody is known. */
+/** Of three waits of 50 ms two are in `take`, which two threads ended, and one is in `idle`: nobody is known of it. */
 function stored(request: APIRequestContext): Promise<unknown> {
   const send = async (batch: Omit<Parameters<typeof otlp>[0], "node" | "at">) => {
     const answer = await request.post("/v1development/profiles", {

@@ -136,7 +136,12 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         frame_table.stack(stack, locations)
     });
     let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
-    trampolines::take_out(&mut stacks, &frame_table.frames);
+    let waits = |kind| matches!(kind, SampleKind::OffCpu(_) | SampleKind::RunQueue(_));
+    let of_waits = interval.samples.iter().filter(|sample| waits(sample.kind));
+    let mut waiting: Vec<u32> = of_waits.map(|sample| sample.stack).collect();
+    waiting.sort_unstable();
+    waiting.dedup();
+    trampolines::take_out(waiting, &mut stacks, &frame_table.frames);
     let mut processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
     let mut classes: FastMap<u32, WaitClass> = FastMap::default();
     let mut class_of = |stack: u32| {

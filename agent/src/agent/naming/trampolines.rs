@@ -1,29 +1,30 @@
-//! What the agent's own hook leaves in the stacks of threads that wait.
+//! What hooks around `schedule` leave in the stacks of threads that wait.
 //!
-//! Before Linux 6.18 a program of the agent runs as `schedule` returns. The kernel has made a function for that,
-//! through which `schedule` is called: no part of what the thread does.
+//! Before Linux 6.18 a program of the agent runs as `schedule` returns. The kernel has made a function for that, a
+//! trampoline, through which `schedule` is called: no part of what the thread does. The kernel's stacks of threads that
+//! wait begin with the caller of `schedule`, so that the trampoline is the first frame. It has a name where its making
+//! was seen.
 
 use crate::frames::{Frame, FrameKind, Stack};
 
-/// What the names of such functions begin with, and what they call where they are the agent's.
+/// What the names of such functions begin with.
 const TRAMPOLINE: &str = "bpf_trampoline_";
-const HOOKED: &str = "schedule";
 
-/// Takes it out of stacks, wherever it calls `schedule`.
-pub(super) fn take_out(stacks: &mut [Stack], frames: &[Frame]) {
-    let is = |index: u32, is_named: &dyn Fn(&str) -> bool| {
-        let frame = &frames[index as usize];
-        frame.kind == FrameKind::Kernel && frame.function.as_deref().is_some_and(is_named)
+/// Takes it out of these stacks, which are of threads that wait.
+pub(super) fn take_out(waiting: impl IntoIterator<Item = u32>, stacks: &mut [Stack], frames: &[Frame]) {
+    let is_kernel = |index: &u32| frames[*index as usize].kind == FrameKind::Kernel;
+    // All code of the kernel and of its modules has a name.
+    let is_made = |index: &u32| {
+        let function = frames[*index as usize].function.as_deref();
+        is_kernel(index) && function.is_none_or(|name| name.starts_with(TRAMPOLINE))
     };
-    let is_trampoline = |index: u32| is(index, &|name| name.starts_with(TRAMPOLINE));
-    // Mostly there is none.
-    if !(0..frames.len() as u32).any(is_trampoline) {
-        return;
-    }
-    for stack in stacks {
-        let is_own = |pair: &[u32]| is(pair[0], &|name| name == HOOKED) && is_trampoline(pair[1]);
-        if let Some(at) = stack.frames.windows(2).position(is_own) {
-            stack.frames.remove(at + 1);
+    for stack in waiting {
+        let stack = &mut stacks[stack as usize].frames;
+        if let [first, caller, ..] = &stack[..]
+            && is_made(first)
+            && is_kernel(caller)
+        {
+            stack.remove(0);
         }
     }
 }
@@ -34,16 +35,21 @@ mod tests {
 
     #[test]
     fn what_schedule_is_called_through_is_taken_out_and_nothing_else() {
-        let names = ["schedule", "bpf_trampoline_1", "futex_wait", "vfs_read", "main"];
+        let names = [
+            Some("bpf_trampoline_1"),
+            None,
+            Some("futex_wait"),
+            Some("vfs_read"),
+            Some("main"),
+        ];
         let frames: Vec<Frame> = names
             .iter()
             .map(|name| Frame {
-                kind: if *name == "main" {
-                    FrameKind::Native
-                } else {
-                    FrameKind::Kernel
+                kind: match name {
+                    Some("main") => FrameKind::Native,
+                    _ => FrameKind::Kernel,
                 },
-                function: Some((*name).into()),
+                function: name.map(Into::into),
                 ..Frame::unknown()
             })
             .collect();
@@ -51,15 +57,21 @@ mod tests {
             frames: frames.to_vec(),
             truncated: false,
         };
-        // Another's program, at another function, is a part of what is done.
         let mut stacks = [
-            stack(&[0, 1, 2, 4]),
-            stack(&[3, 1, 2, 4]),
-            stack(&[0]),
+            stack(&[0, 2, 4]),
+            stack(&[1, 2, 4]),
+            stack(&[2, 4]),
+            // Another's program, at another function, is a part of what is done.
+            stack(&[3, 0, 2, 4]),
+            // Nothing is left of what the thread waits in.
+            stack(&[1, 4]),
+            stack(&[]),
+            // Of a thread that runs.
             stack(&[0, 2, 4]),
         ];
-        take_out(&mut stacks, &frames);
+        take_out(0..6, &mut stacks, &frames);
         let left: Vec<&[u32]> = stacks.iter().map(|stack| &stack.frames[..]).collect();
-        assert_eq!(left, [&[0, 2, 4][..], &[3, 1, 2, 4], &[0], &[0, 2, 4]]);
+        let expected: [&[u32]; 7] = [&[2, 4], &[2, 4], &[2, 4], &[3, 0, 2, 4], &[1, 4], &[], &[0, 2, 4]];
+        assert_eq!(left, expected);
     }
 }
