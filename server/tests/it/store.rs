@@ -281,7 +281,7 @@ async fn compaction_keeps_every_sample_and_one_row_an_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_days_are_merged_as_far_as_their_memory_goes() {
     let mut seen = Vec::new();
-    for merge_bytes in [1, 9 << 10, 1 << 30] {
+    for merge_bytes in [1, 10 << 10, 1 << 30] {
         let dir = tempfile::tempdir().unwrap();
         let config = StoreConfig {
             merge_bytes,

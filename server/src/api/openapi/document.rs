@@ -138,6 +138,10 @@ fn taken(takes: Takes) -> Value {
         }
         Takes::Label([]) => named("Label"),
         Takes::Label(words) => json!({"anyOf": [{"enum": words}, named("Label")]}),
+        Takes::LabelAmong(words) => {
+            json!({"anyOf": [{"enum": words}, {"type": "string"}], "description":
+                "One of these labels, or an attribute as in Label."})
+        }
         Takes::Words(words) => json!({"type": "string", "enum": words}),
         Takes::Count { usual, most } => json!({"type": "integer", "minimum": 1, "maximum": most, "default": usual}),
         Takes::Share { least, most, is_below } => {

@@ -51,6 +51,8 @@ pub(in crate::api) enum Takes {
     Words(&'static [&'static str]),
     /// A label's name, or one of these words.
     Label(&'static [&'static str]),
+    /// One of these labels, or an attribute.
+    LabelAmong(&'static [&'static str]),
     /// Names of labels with commas between, at most so many.
     Labels {
         most: usize,
@@ -112,7 +114,19 @@ pub(in crate::api) const RUN_QUEUE: Table = &[
     UNTIL,
     usual(
         "by",
-        Takes::Label(&[]),
+        Takes::LabelAmong(&[
+            "service",
+            "node",
+            "cluster",
+            "cpu",
+            "process",
+            "container",
+            "pod",
+            "namespace",
+            "workload",
+            "unit",
+            "cgroup",
+        ]),
         "service",
         "The label by which lines are drawn: any of nodes, CPUs and programs, but none of threads, of single processes \
          and of samples.",

@@ -51,6 +51,10 @@ fn beside(path: &str, name: &str) -> Vec<(&'static str, &'static str)> {
             more.push(("before", "1s"));
         }
     }
+    // Waits alone are ended by somebody.
+    if name == "stacks" {
+        more.push(("type", "off_cpu"));
+    }
     // A million cells at the most.
     if (path, name) == ("heatmap", "rows") {
         more.push(("step", "60s"));
