@@ -3,7 +3,7 @@
  * where `STAKEOUT_PICTURES` is set, since a test by itself changes no file.
  */
 import { join } from "node:path";
-import type { Page } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 
 const FOLDER = join(import.meta.dirname, "../screenshots/walk");
 
@@ -11,6 +11,7 @@ const FOLDER = join(import.meta.dirname, "../screenshots/walk");
 export async function pictured(page: Page, name: string): Promise<void> {
   if (process.env.STAKEOUT_PICTURES === undefined) return;
   await page.waitForLoadState("networkidle");
+  await expect(page.locator(".progress")).toBeEmpty();
   // No frame is told of in a tooltip.
   await page.mouse.move(0, 0);
   await page.screenshot({ path: join(FOLDER, `${name}.png`) });
