@@ -209,6 +209,7 @@ async fn what_cannot_be_is_refused_in_words() {
         }
         body
     };
+    let long = |label: &str| format!("{{{label}=\"{}\"}}", "x".repeat(1_025));
     for (body, status, words) in [
         (
             with(json!({"node": "nowhere"})),
@@ -239,6 +240,22 @@ async fn what_cannot_be_is_refused_in_words() {
             "CPU 4 is not online at db-1: online are 0-3",
         ),
         (with(json!({"process": "a\nb"})), 400, "no control characters"),
+        // Agents take no longer texts: they would hear of nothing any more.
+        (
+            json!({"query": long("service"), "frequency_hz": 999, "seconds": 1}),
+            400,
+            "`service` cannot be this text of 1025 bytes",
+        ),
+        (
+            json!({"query": long("process"), "frequency_hz": 999, "seconds": 1}),
+            400,
+            "`process` cannot be this text of 1025 bytes",
+        ),
+        (
+            json!({"query": "{service=\"a\\nb\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "no control characters",
+        ),
         (with(json!({"colour": "red"})), 400, "unknown field"),
         (
             with(json!({"query": "{}"})),

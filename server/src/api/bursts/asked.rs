@@ -221,6 +221,8 @@ impl Asked {
                 written.push(matcher.clone());
             }
         }
+        // What came from the selector is bounded as the fields are: agents hear nothing of an answer with longer texts.
+        let (service, process) = (name(SERVICE, Some(service))?, name(PROCESS, Some(process))?);
         let query = match written.is_empty() {
             true => String::new(),
             false => Selector::of_matchers(written).to_string(),
