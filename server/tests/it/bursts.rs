@@ -273,6 +273,17 @@ async fn what_cannot_be_is_refused_in_words() {
             400,
             "of CPUs by `cpu`, and of processes and threads by service, process, tgid",
         ),
+        // An attribute is no label of processes, whatever its name is.
+        (
+            json!({"query": "{attribute.thread=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "`query` speaks of `attribute.thread`",
+        ),
+        (
+            json!({"query": "{attribute.version=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+            400,
+            "`query` speaks of `attribute.version`",
+        ),
         (
             json!({"query": "{node=\"db-1\",container=\"a\"}", "frequency_hz": 999, "seconds": 1}),
             400,

@@ -5,11 +5,13 @@ use crate::api::AppState;
 use crate::api::bodies::asked::{body_of, is_json};
 use crate::api::error::{ApiError, Code};
 use crate::label::Label;
+use crate::label::attribute::label_names;
 use crate::query::selector::{Matcher, Selector};
 use crate::store::BurstCondition;
 use axum::body::Body;
 use axum::http::Request;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes that one request is for.
@@ -200,7 +202,6 @@ impl Asked {
                 "say in one of both which CPUs are meant",
             ));
         }
-        let is_of_processes = |matcher: &Matcher| OF_PROCESSES.contains(&name_of(&matcher.label()));
         // Agents that know of no conditions take one service and one process.
         let mut is_field = |matcher: &Matcher| {
             let field = match matcher.label() {
@@ -215,7 +216,8 @@ impl Asked {
             true
         };
         let (mut conditions, mut written) = (Vec::new(), Vec::new());
-        for matcher in selector.matchers().iter().filter(|matcher| is_of_processes(matcher)) {
+        let of_processes = selector.only(|matcher| is_of_processes(&matcher.label()));
+        for matcher in of_processes.matchers() {
             if !is_field(matcher) {
                 conditions.push(condition(matcher)?);
                 written.push(matcher.clone());
@@ -372,19 +374,26 @@ fn clusters(state: &AppState, selector: &Selector) -> BTreeMap<String, String> {
     nodes.map(|known| (known.last.instance, known.last.cluster)).collect()
 }
 
-/// The name by which a label is asked for.
-fn name_of(label: &Label) -> &str {
+/// The name by which a label is asked for: that of no other one, so that an attribute `thread` is not taken for the
+/// thread.
+fn name_of(label: &Label) -> Cow<'_, str> {
     match label {
-        Label::Attribute(name) => name.short().unwrap_or_else(|| name.as_str()),
-        fixed => fixed.name(),
+        Label::Attribute(name) => match name.short() {
+            Some(short) => Cow::Borrowed(short),
+            None => Cow::Owned(label_names(name.as_str()).swap_remove(0)),
+        },
+        fixed => Cow::Borrowed(fixed.name()),
     }
+}
+
+fn is_of_processes(label: &Label) -> bool {
+    OF_PROCESSES.contains(&&*name_of(label))
 }
 
 /// Reads the selector of a burst.
 fn selected(query: &str) -> Result<Selector, ApiError> {
     let selector = Selector::parse(query)?;
-    let is_known =
-        |label: Label| OF_AGENTS.contains(&label) || label == Label::Cpu || OF_PROCESSES.contains(&name_of(&label));
+    let is_known = |label: Label| OF_AGENTS.contains(&label) || label == Label::Cpu || is_of_processes(&label);
     let mut labels = selector.matchers().iter().map(Matcher::label);
     match labels.find(|label| !is_known(*label)) {
         Some(label) => Err(bad(
@@ -416,9 +425,9 @@ fn condition(matcher: &Matcher) -> Result<BurstCondition, ApiError> {
             format!("at most {MOST_VALUES} are allowed"),
         ));
     }
-    let values = values.into_iter().map(|value| name(field, Some(value)));
+    let values = values.into_iter().map(|value| name(&field, Some(value)));
     Ok(BurstCondition {
-        label: field.to_owned(),
+        label: field.to_string(),
         values: values.collect::<Result<_, _>>()?,
         not,
     })
@@ -435,6 +444,22 @@ mod tests {
         assert_eq!(list(" 3, 3 "), Some(vec![3]));
         for wrong in ["", "a", "1-", "3-1", "+1", "0-65536", "1,,2", "-1"] {
             assert_eq!(list(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_attribute_is_not_taken_for_a_label_of_processes() {
+        for (label, is_one) in [
+            ("thread", true),
+            ("version", true),
+            ("service.version", true),
+            ("container.image.name", true),
+            ("attribute.thread", false),
+            ("attribute.service", false),
+            ("attribute.version", false),
+            ("attribute.node", false),
+        ] {
+            assert_eq!(selected(&format!("{{{label}=\"a\"}}")).is_ok(), is_one, "{label}");
         }
     }
 }
