@@ -76,6 +76,15 @@ impl OfBatch<'_> {
             }
             // What is said of the program counts, as with samples.
             Label::Attribute(name) => {
+                let own = queue.attributes().get(name.as_str()).map(String::as_str);
+                let told = own.or_else(|| self.labels.get(name.as_str()).map(|value| &**value));
+                if let Some(value) = told {
+                    return Cow::Borrowed(value);
+                }
+                // Others stand in for that of a version alone.
+                if name.short().is_none() {
+                    return Cow::Borrowed("");
+                }
                 let of_all = self.labels.iter().map(|(name, value)| (&**name, &**value));
                 let own = queue.attributes().iter().map(|(name, value)| (&**name, &**value));
                 let mut labels: BTreeMap<Cow<'a, str>, Cow<'a, str>> = BTreeMap::new();
