@@ -307,6 +307,49 @@ async fn waits_are_selected_by_service_and_cpu_at_once_and_by_attributes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn idle_cpus_of_nodes_on_which_nobody_selected_waited_are_left_out() {
+    let app = App::start().await;
+    let now = now_ns() - 60_000_000_000;
+    // One service on the first of three nodes, another on the others, which are of the same cluster in part.
+    for (node, cluster, service) in [("node-a", "eu", "web"), ("node-b", "eu", "db"), ("node-c", "us", "db")] {
+        let waits = waits_on_cpus(service, "c0ffee00c0ffee00", None, [100, 20]);
+        send_from(&app, &mut Sender::new(node, 2), now, cluster, "red", &waits).await;
+    }
+    let (from, until) = ((now - 60_000_000_000) / 1_000_000, (now + 1_000_000_000) / 1_000_000);
+    let (from, until) = (from.to_string(), until.to_string());
+    for (query, by, wanted) in [
+        (r#"{service="web"}"#, "cpu", &[("0", 100, 5), ("1", 100, 15)][..]),
+        (r#"{service="web"}"#, "node", &[("node-a", 200, 20)]),
+        (r#"{service="web"}"#, "cluster", &[("eu", 200, 20)]),
+        (r#"{service="db"}"#, "cpu", &[("0", 200, 10), ("1", 200, 30)]),
+        (r#"{service="db"}"#, "cluster", &[("eu", 200, 20), ("us", 200, 20)]),
+        // Whoever waits: all of them.
+        (r#"{service="other"}"#, "cpu", &[("0", 300, 15), ("1", 300, 45)]),
+        ("{}", "cluster", &[("eu", 400, 40), ("us", 200, 20)]),
+    ] {
+        let asked = [("from", &*from), ("until", &*until), ("query", query), ("by", by)];
+        let answer = ask(&app, &asked).await.json();
+        let mut told: Vec<(&str, u64, u64)> = answer["lines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| {
+                let number = |name: &str| line[name].as_u64().unwrap();
+                (line["value"].as_str().unwrap(), number("ticks"), number("idle_ticks"))
+            })
+            .collect();
+        told.sort_unstable();
+        assert_eq!(told, wanted, "{query} by {by}");
+        let sum = |of: fn(&(&str, u64, u64)) -> u64| wanted.iter().map(of).sum::<u64>();
+        assert_eq!(
+            (answer["all"]["ticks"].as_u64(), answer["all"]["idle_ticks"].as_u64()),
+            (Some(sum(|line| line.1)), Some(sum(|line| line.2))),
+            "{query} by {by}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn waits_that_cannot_be_read_are_left_out_and_counted() {
     let app = App::start().await;
     let mut sender = Sender::new("node-a", 2);

@@ -202,30 +202,38 @@ pub async fn run_queues(
     let selected = Selected::new(&selector, by)?;
     let held = Reservation::new(snapshot, "waits for a CPU");
     let mut whole: BTreeMap<Arc<str>, WaitLengths> = BTreeMap::new();
-    // Of all CPUs that there are; those are told of which somebody waited.
-    let mut ticks: BTreeMap<Arc<str>, WaitLengths> = BTreeMap::new();
+    // Of each node: its CPUs are not those of others that have the same number, or are of the same cluster.
+    let mut ticks: BTreeMap<Arc<str>, BTreeMap<Arc<str>, CpuTicks>> = BTreeMap::new();
     let mut batches = 0;
     // Twice: which values are wanted is known only when all was read, and all of them in steps may be too many.
     each_batch(snapshot, steps.window, &selected, |_, batch, queues| {
         batches += 1;
+        let mut of_node = selected.with_ticks.then(|| of_value(&mut ticks, batch.node));
         for queue in queues {
             if let Some(value) = selected.value(batch, queue) {
-                sum_of(&mut whole, &value).add(queue);
+                of_value(&mut whole, &value).add(queue);
+                if let Some(of_node) = of_node.as_deref_mut() {
+                    of_value(of_node, &value).were_waited_for = true;
+                }
             }
-            if let Some(value) = selected.value_of_ticks(batch, queue) {
-                sum_of(&mut ticks, &value).add_ticks_of(queue);
+            if let Some(of_node) = of_node.as_deref_mut()
+                && let Some(value) = selected.value_of_ticks(batch, queue)
+            {
+                of_value(of_node, &value).counted.add_ticks_of(queue);
             }
         }
-        let bytes = whole.iter().chain(&ticks).map(|(value, sum)| value.len() + sum.bytes());
+        let of_nodes = ticks.values().flatten();
+        let bytes = whole.iter().map(|(value, sum)| value.len() + sum.bytes());
+        let bytes = bytes.chain(of_nodes.map(|(value, ticks)| value.len() + ticks.counted.bytes()));
         match batches % 256 {
             0 => held.resize(bytes.sum()),
             _ => Ok(()),
         }
     })
     .await?;
-    for (value, counted) in &ticks {
+    for (value, of_node) in ticks.values().flatten().filter(|(_, of_node)| of_node.were_waited_for) {
         if let Some(sum) = whole.get_mut(value) {
-            sum.add_all(counted);
+            sum.add_all(&of_node.counted);
         }
     }
     let mut order: Vec<(Arc<str>, WaitLengths)> = whole.into_iter().collect();
@@ -279,13 +287,21 @@ pub async fn run_queues(
     })
 }
 
-fn sum_of<'s>(sums: &'s mut BTreeMap<Arc<str>, WaitLengths>, value: &str) -> &'s mut WaitLengths {
+/// What a node's CPUs counted of one value of the label.
+#[derive(Debug, Default)]
+struct CpuTicks {
+    /// By a selected wait: idle CPUs of which nobody waited say nothing of it.
+    were_waited_for: bool,
+    counted: WaitLengths,
+}
+
+fn of_value<'s, T: Default>(all: &'s mut BTreeMap<Arc<str>, T>, value: &str) -> &'s mut T {
     // Mostly it is there, and needs no text of its own.
-    let value = match sums.get_key_value(value) {
+    let value = match all.get_key_value(value) {
         Some((known, _)) => Arc::clone(known),
         None => value.into(),
     };
-    sums.entry(value).or_default()
+    all.entry(value).or_default()
 }
 
 fn line(value: Arc<str>, steps: Steps) -> QueueLine {
