@@ -25,14 +25,12 @@ use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
 use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
-use crate::query::views::waits::of_series::{CLASS, STATE, of_series, of_type};
+use crate::query::views::waits::of_series::{ASLEEP, CLASS, STATE, of_series, of_type};
 use crate::query::views::waits::wakers::{Ends, Waker, around, wakers};
 use crate::store::Snapshot;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-/// The type of waits that somebody ends.
-const ASLEEP: &str = WAITS[0];
 /// Most samples of an answer.
 pub const MAX_SAMPLES: usize = 100_000;
 /// Most samples that may be searched for.

@@ -23,7 +23,7 @@ const WRITER: Option<&str> = Some("main;unlock;futex_wake");
 const READER: Option<&str> = Some("main;post;futex_wake");
 const CLOCK: Option<&str> = Some("hrtimer_wakeup");
 
-const WAITS: [Wait; 8] = [
+const WAITS: [Wait; 12] = [
     ("shop", Some(7), "main;take;wait", 40, 40, 1_000, WRITER),
     // A wait that stands for others, too.
     ("shop", Some(8), "main;take;wait", 60, 41, 1_010, READER),
@@ -35,18 +35,27 @@ const WAITS: [Wait; 8] = [
     ("shop", None, "main;idle;wait", 20, 20, 3_100, None),
     ("shop", Some(8), "main;idle;wait", 200, 200, 4_000, None),
     ("other", Some(9), "main;take;wait", 70, 70, 3_500, WRITER),
+    // Of two waits in a row that were as long one was ended by somebody who is known.
+    ("shop", Some(10), "main;take;wait", 40, 40, 5_000, WRITER),
+    ("shop", Some(10), "main;idle;wait", 40, 41, 5_100, None),
+    // And of a long one it was told, while it lasted, when it was as long as the one before.
+    ("shop", Some(11), "main;poll;wait", 1_000, 1_000, 6_000, WRITER),
+    ("shop", Some(11), "main;idle;wait", 1_000, 1_000, 7_010, READER),
 ];
 
 /// Who ended a wait: thread, stack, how long the wait was, who was woken, and when.
 type Woke = (&'static str, &'static str, i64, i64, i64);
 
-const WOKE: [Woke; 5] = [
+const WOKE: [Woke; 8] = [
     ("writer", "main;unlock;k:futex_wake", 40, 7, 995),
     ("reader", "main;post;k:futex_wake", 41, 8, 1_001),
     // That wait is not told.
     ("writer", "main;unlock;k:futex_wake", 70, 7, 1_400),
     ("[interrupt]", "k:hrtimer_wakeup", 896, 7, 2_400),
     ("writer", "main;unlock;k:futex_wake", 70, 9, 3_499),
+    ("writer", "main;unlock;k:futex_wake", 40, 10, 4_998),
+    ("writer", "main;unlock;k:futex_wake", 1_000, 11, 5_999),
+    ("reader", "main;post;k:futex_wake", 2_495, 11, 8_500),
 ];
 /// The same id of another node is another thread.
 const ELSEWHERE: Woke = ("away", "main;elsewhere", 40, 8, 1_005);
@@ -187,6 +196,46 @@ async fn wakers_have_the_time_of_the_waits_that_they_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_ended_a_wait_that_a_timeline_leaves_out_ended_no_other_one() {
+    let from = recent();
+    let server = filled_with_wakers(from).await;
+    let (begin, end) = (ms(from), ms(from + 10 * S));
+    let asked = [
+        ("type", "off_cpu"),
+        ("from", &*begin),
+        ("until", &*end),
+        ("query", "{service=\"shop\"}"),
+        ("waits", "true"),
+        ("min_wait", "41000000"),
+    ];
+    // Thread 10 has one of 40 ms before.
+    let truth = [
+        (1_010, Some("reader")),
+        (2_000, None),
+        (2_450, Some("[interrupt]")),
+        (4_000, None),
+        (5_100, None),
+        (6_000, Some("writer")),
+        (7_010, None),
+    ];
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        let answer = server.json("timeline", &asked).await;
+        let samples = &answer["samples"];
+        let told: Vec<(i64, Option<&str>)> = (samples["offset_ns"].as_array().unwrap().iter())
+            .zip(samples["waker"].as_array().unwrap())
+            .map(|(offset, waker)| {
+                let thread = waker.as_u64().map(|place| &answer["wakers"]["thread"][place as usize]);
+                (offset.as_i64().unwrap() / MS, thread.and_then(Value::as_str))
+            })
+            .collect();
+        assert_eq!(told, truth, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_above_wakers_are_theirs_and_every_form_has_them() {
     let from = recent();
     let server = filled_with_wakers(from).await;
@@ -205,10 +254,10 @@ async fn rows_above_wakers_are_theirs_and_every_form_has_them() {
     let folded = collapsed_answer(&server.text("flamegraph", &folded).await);
     // In tens of milliseconds, which all of them have in common.
     let truth = [
-        ("db;writer;main;unlock;futex_wake", 11),
-        ("db;reader;main;post;futex_wake", 6),
+        ("db;writer;main;unlock;futex_wake", 115),
+        ("db;reader;main;post;futex_wake", 106),
         ("db;[interrupt];hrtimer_wakeup", 90),
-        ("[no service];[no thread];[no waker known]", 25),
+        ("[no service];[no thread];[no waker known]", 29),
     ];
     let truth: BTreeMap<String, u64> = truth.into_iter().map(|(stack, n)| (stack.to_owned(), n)).collect();
     assert_eq!(folded, truth);
@@ -218,10 +267,10 @@ async fn rows_above_wakers_are_theirs_and_every_form_has_them() {
         .await;
     assert_eq!(
         (&rooted["samples"], &rooted["wakers"]),
-        (&json!(11), &json!({"known": 107, "unknown": 25}))
+        (&json!(115), &json!({"known": 311, "unknown": 29}))
     );
     for (format, has) in [
-        ("svg", "who ended it is known of 81.1 %"),
+        ("svg", "who ended it is known of 91.5 %"),
         ("speedscope", "[no waker known]"),
     ] {
         let text = server

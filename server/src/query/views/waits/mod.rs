@@ -5,6 +5,7 @@
 //! Judges nothing.
 
 pub(crate) mod of_series;
+mod other_waits;
 pub(crate) mod run_queue;
 pub(crate) mod thread_time;
 pub(crate) mod wakers;

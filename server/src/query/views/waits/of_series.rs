@@ -3,6 +3,7 @@
 use crate::hash::MixState;
 use crate::label::Label;
 use crate::label::attribute::AttributeName;
+use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::ask::unit::Unit;
 use crate::query::limits::error::QueryError;
@@ -11,6 +12,9 @@ use crate::query::views::by_label::values_by_id;
 use crate::store::Snapshot;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// The type of waits that somebody ends.
+pub(crate) const ASLEEP: &str = WAITS[0];
 
 /// What a thread waits for.
 pub(crate) const CLASS: &str = "wait.class";

@@ -3,7 +3,8 @@
 //! In: a question, and samples of waits. Out: of each wait the sample of the type `wake_up` that tells who ended it,
 //! where there is one. An agent samples who ends a wait where it samples the wait, and each stands for itself: the one
 //! at the moment of waking, with the id of the thread that was woken, the other where that thread had a CPU again. So
-//! of a thread the first wait that is told at a waking or after it is the one that was ended, if it was as long.
+//! of a thread the first wait that is told at a waking or after it is the one that was ended, if it was as long. Waits
+//! that the question leaves out are told too: the first of the samples may be one of those.
 
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
@@ -19,6 +20,7 @@ use crate::query::plan::scope::scope;
 use crate::query::views::by_label::values_by_id;
 use crate::query::views::selected::count_selected;
 use crate::query::views::waits::of_series::of_type;
+use crate::query::views::waits::other_waits::{OtherWaits, Selected, other_waits};
 use crate::store::Snapshot;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,7 +52,7 @@ pub struct Waker {
 
 /// The sample of a wait.
 #[derive(Debug, Clone, Copy)]
-struct End {
+pub(super) struct End {
     ts_ns: i64,
     /// How long the wait was; none where that is not said.
     wait_ns: Option<i64>,
@@ -69,12 +71,25 @@ impl Ends {
     }
 }
 
+impl Selected for Ends {
+    type OfThread = Vec<End>;
+
+    fn of_node(&self, node: &str) -> Option<&HashMap<i64, Vec<End>, MixState>> {
+        self.0.get(node)
+    }
+
+    fn first_behind(&self, ends: &Vec<End>, ts_ns: i64) -> Option<u32> {
+        let first = ends.get(ends.partition_point(|end| end.ts_ns < ts_ns))?;
+        (first.ts_ns > ts_ns).then_some(first.sample)
+    }
+}
+
 /// Whether two numbers about a wait of some length may be the same.
 pub(super) fn are_near(one: i64, other: i64, wait_ns: i64) -> bool {
     one.abs_diff(other) <= APART_NS + wait_ns.unsigned_abs() / APART_SHARE
 }
 
-/// Which of a thread's waits was ended at a moment, after so long.
+/// Which of a thread's waits was ended at a moment, after so long, if none of the others was told in between.
 fn ended(ends: &[End], ts_ns: i64, wait_ns: i64) -> Option<u32> {
     let next = ends.get(ends.partition_point(|end| end.ts_ns < ts_ns))?;
     are_near(next.wait_ns?, wait_ns, wait_ns).then_some(next.sample)
@@ -115,6 +130,8 @@ struct WakeUp {
 #[derive(Debug)]
 struct WakeUps {
     ends: Arc<Ends>,
+    /// Waits of the same threads that are none of these.
+    others: Arc<OtherWaits>,
     of_sample: HashMap<u32, WakeUp, MixState>,
 }
 
@@ -141,7 +158,7 @@ impl Accumulator for WakeUps {
         let column = |index| rows.codes(index);
         let [node, woken, wait, stack] = [column(0)?, column(1)?, column(2)?, column(3)?];
         let [series, tid, thread] = [column(4)?, column(5)?, column(6)?];
-        let ends = self.ends.clone();
+        let (ends, others) = (self.ends.clone(), self.others.clone());
         let of_nodes: Vec<_> = (0..node.distinct()).map(|code| ends.0.get(&*node.text(code))).collect();
         let threads: Vec<Arc<str>> = (0..thread.distinct()).map(|code| thread.text(code).into()).collect();
         for (row, ts_ns) in rows.numbers(7)?.iter().enumerate() {
@@ -150,7 +167,8 @@ impl Accumulator for WakeUps {
             let of_thread = of_node.zip(number(woken)).and_then(|(threads, tid)| threads.get(&tid));
             let found = of_thread
                 .zip(number(wait))
-                .and_then(|(ends, wait_ns)| ended(ends, *ts_ns, wait_ns));
+                .and_then(|(ends, wait_ns)| ended(ends, *ts_ns, wait_ns))
+                .filter(|sample| others.are_before(*sample, *ts_ns));
             let Some(sample) = found else { continue };
             let wake_up = WakeUp {
                 ts_ns: *ts_ns,
@@ -184,8 +202,10 @@ pub(crate) async fn wakers(snapshot: &Snapshot, question: &Question, ends: Ends)
     let asked = of_wakers(question);
     let selected = scope(snapshot, &asked).await?;
     let ends = Arc::new(ends);
+    let (others, _of_others) = other_waits(snapshot, &asked, &ends).await?;
     let new = || WakeUps {
         ends: ends.clone(),
+        others: others.clone(),
         of_sample: HashMap::default(),
     };
     let (found, _held) = count_selected(snapshot, &asked, &selected, new).await?;
@@ -247,6 +267,7 @@ mod tests {
         };
         let new = || WakeUps {
             ends: Arc::default(),
+            others: Arc::default(),
             of_sample: HashMap::default(),
         };
         let (mut one, mut other) = (new(), new());

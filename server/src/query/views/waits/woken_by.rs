@@ -7,7 +7,6 @@
 
 use crate::column::coded::{CodedColumn, Column, Projection};
 use crate::hash::MixState;
-use crate::profile_type::WAITS;
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::count::scan::{Accumulator, Rows};
@@ -27,14 +26,14 @@ use crate::query::views::grouping::Grouping;
 use crate::query::views::matching::matching_stacks;
 use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
+use crate::query::views::waits::of_series::ASLEEP;
+use crate::query::views::waits::other_waits::{OtherWaits, Selected, other_waits};
 use crate::query::views::waits::wakers::{are_near, of_wakers};
 use crate::store::Snapshot;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The type of waits that somebody ends.
-const ASLEEP: &str = WAITS[0];
 /// Most samples of waits that are looked at.
 const MOST_TOLD: usize = 2_000_000;
 /// Stands for the stack of whoever is not known: ids are hashes of content.
@@ -184,6 +183,21 @@ impl ByThread {
     }
 }
 
+impl Selected for ByThread {
+    type OfThread = Range<usize>;
+
+    fn of_node(&self, node: &str) -> Option<&HashMap<i64, Range<usize>, MixState>> {
+        self.places.get(node)
+    }
+
+    fn first_behind(&self, places: &Range<usize>, ts_ns: i64) -> Option<u32> {
+        let told = &self.told[places.clone()];
+        let first = told.partition_point(|one| one.ts_ns < ts_ns);
+        let is_behind = told.get(first).is_some_and(|one| one.ts_ns > ts_ns);
+        is_behind.then_some((places.start + first) as u32)
+    }
+}
+
 /// Who was told to have ended the wait of a sample; of several the last in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ending {
@@ -195,7 +209,8 @@ struct Ending {
 }
 
 /// The places of a thread's samples that tell of the wait that was ended at a moment, after so long: those while it
-/// lasted, and the next one, where a wait as long came to its end. With whether it is that one.
+/// lasted, and the next one, where a wait as long came to its end. With whether it is that one: it is where it is also
+/// the thread's next one of all.
 fn ended(told: &[Told], ts_ns: i64, wait_ns: i64) -> impl Iterator<Item = (usize, bool)> {
     let began_ns = ts_ns.saturating_sub(wait_ns);
     let next = told.partition_point(|one| one.ts_ns < ts_ns);
@@ -217,6 +232,8 @@ fn ended(told: &[Told], ts_ns: i64, wait_ns: i64) -> impl Iterator<Item = (usize
 #[derive(Debug)]
 struct Endings {
     waits: Arc<ByThread>,
+    /// Those of the same threads that are not selected.
+    others: Arc<OtherWaits>,
     grouping: Option<Grouping>,
     /// By the place of the sample.
     of_told: HashMap<u32, Ending, MixState>,
@@ -243,7 +260,7 @@ impl Accumulator for Endings {
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
-        let waits = self.waits.clone();
+        let (waits, others) = (self.waits.clone(), self.others.clone());
         let [node, woken, wait] = [rows.codes(1)?, rows.codes(2)?, rows.codes(3)?];
         let of_nodes: Vec<_> = (0..node.distinct())
             .map(|code| waits.places.get(&*node.text(code)))
@@ -258,8 +275,10 @@ impl Accumulator for Endings {
                 continue;
             };
             let before = found.len();
-            let of_wait = ended(&waits.told[places.clone()], *ts_ns, wait_ns);
-            found.extend(of_wait.map(|(at, at_end)| (kept, (places.start + at) as u32, at_end, *ts_ns)));
+            let of_wait = ended(&waits.told[places.clone()], *ts_ns, wait_ns)
+                .map(|(at, at_end)| ((places.start + at) as u32, at_end))
+                .filter(|(place, at_end)| !at_end || others.are_before(*place, *ts_ns));
+            found.extend(of_wait.map(|(place, at_end)| (kept, place, at_end, *ts_ns)));
             keep[row] = found.len() > before;
             kept += usize::from(keep[row]);
         }
@@ -325,8 +344,10 @@ pub async fn woken_by(
     let days = Days::of(asked.window);
     let grouping = grouping(engine, snapshot, &days, &view).await?;
     let wakers = scope(snapshot, &asked).await?;
+    let (others, _of_others) = other_waits(snapshot, &asked, &waits).await?;
     let new = || Endings {
         waits: waits.clone(),
+        others: others.clone(),
         grouping: grouping.clone(),
         of_told: HashMap::default(),
     };
@@ -408,6 +429,7 @@ mod tests {
     fn who_ended_a_wait_is_the_last_and_rather_one_at_its_end() {
         let new = || Endings {
             waits: Arc::default(),
+            others: Arc::default(),
             grouping: None,
             of_told: HashMap::default(),
         };
