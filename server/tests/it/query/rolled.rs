@@ -4,9 +4,9 @@ use super::*;
 use crate::support::eventually;
 use stakeout_server::store::{Table, hour};
 
-const HOUR: i64 = 3_600 * S;
+pub(super) const HOUR: i64 = 3_600 * S;
 
-fn quiet(dir: &Path) -> StoreConfig {
+pub(super) fn quiet(dir: &Path) -> StoreConfig {
     StoreConfig {
         commit_interval: Duration::from_secs(3_600),
         maintenance_interval: Duration::from_secs(3_600),
@@ -15,7 +15,7 @@ fn quiet(dir: &Path) -> StoreConfig {
 }
 
 /// Rolls hours up as soon as they are over.
-fn eager(dir: &Path) -> StoreConfig {
+pub(super) fn eager(dir: &Path) -> StoreConfig {
     StoreConfig {
         maintenance_interval: Duration::from_millis(50),
         settle: Duration::ZERO,

@@ -1,9 +1,12 @@
 //! Who ended waits, as a tree: by construction it is known whose each of them is, and of which nobody is told.
 
 use super::foreign::MINUTE;
+use super::rolled::{HOUR, eager, quiet};
 use super::*;
+use crate::support::{eventually, now_ns};
 use crate::wire::{Plain, plain_with};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use stakeout_server::store::{Table, hour};
 
 const MS: i64 = 1_000_000;
 
@@ -293,4 +296,64 @@ async fn rows_above_wakers_are_theirs_and_every_form_has_them() {
         assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
         assert!(said.contains("type=off_cpu"), "{said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_hour_that_has_samples_has_wakers_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = quiet(dir.path());
+    let server = Server::open(dir, config).await;
+    let first = (recent() / HOUR - 3) * HOUR;
+    let second = first + HOUR;
+    for from in [first, second] {
+        server.ingest_bytes(of_waits(from), WAITS.len()).await;
+        server.ingest_bytes(of_wakers("a", from, &WOKE), WOKE.len()).await;
+    }
+    server.store.flush().await.unwrap();
+    let asked = async |server: &Server, from: i64| {
+        let (from, until) = (ms(from), ms(second + 10 * S));
+        let window = [("type", "off_cpu"), ("from", &*from), ("until", &*until)];
+        let tree = [&window[..], &[("stacks", "wakers"), ("format", "collapsed")]].concat();
+        let (status, _, tree) = server.get("flamegraph", &tree).await;
+        let one_by_one = [&window[..], &[("waits", "true")]].concat();
+        let (of_timeline, _, timeline) = server.get("timeline", &one_by_one).await;
+        let tree = String::from_utf8(tree).unwrap();
+        let timeline: Value = serde_json::from_slice(&timeline).unwrap();
+        let of_samples = [&timeline["samples"]["waker"], &timeline["wakers"]["thread"]].map(Value::clone);
+        ([status.as_u16(), of_timeline.as_u16()], tree, of_samples)
+    };
+    let (status, tree, of_samples) = asked(&server, second).await;
+    assert_eq!(status, [200, 200], "{tree}");
+    let in_tens = truth(|_| true).into_iter().map(|(stack, sum_ms)| (stack, sum_ms / 10));
+    assert_eq!(collapsed_answer(&tree), in_tens.collect::<BTreeMap<String, u64>>());
+    assert_eq!(of_samples[1].as_array().unwrap().len(), 6, "{of_samples:?}");
+    // Until the middle of the second hour all is too old.
+    let age_ns = now_ns() - second - HOUR / 2;
+    let server = server
+        .reopened(|dir| StoreConfig {
+            retention_samples: Duration::from_nanos(age_ns as u64),
+            ..eager(dir)
+        })
+        .await;
+    eventually("the samples of the first hour are gone", async || {
+        let snapshot = server.store.snapshot();
+        let mut files = snapshot.files(Table::Samples).iter();
+        files.all(|file| file.partition != hour(first))
+    })
+    .await;
+    let snapshot = server.store.snapshot();
+    let hours = |table| -> Vec<String> {
+        let files = snapshot.files(table).iter();
+        files.map(|file| file.partition.clone()).collect()
+    };
+    assert!(hours(Table::SamplesHour).contains(&hour(first)));
+    assert!(hours(Table::Samples).contains(&hour(second)));
+    let (status, tree_then, of_samples_then) = asked(&server, second).await;
+    assert_eq!(status, [200, 200], "{tree_then}");
+    assert_eq!(collapsed_answer(&tree_then), collapsed_answer(&tree));
+    assert_eq!(of_samples_then, of_samples);
+    // Whoever asks for more hears that it is gone.
+    let (status, tree, _) = asked(&server, second - MS).await;
+    assert_eq!(status, [400, 400]);
+    assert!(tree.contains("only roll-ups are left"), "{tree}");
 }

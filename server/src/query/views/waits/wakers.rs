@@ -21,7 +21,7 @@ use crate::query::views::by_label::values_by_id;
 use crate::query::views::selected::count_selected;
 use crate::query::views::waits::of_series::of_type;
 use crate::query::views::waits::other_waits::{OtherWaits, Selected, other_waits};
-use crate::store::Snapshot;
+use crate::store::{Snapshot, Table, hour};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -103,12 +103,24 @@ pub(crate) fn around(window: Window) -> Window {
     }
 }
 
+/// The same, or the window itself where no samples are left of the hour before it: its roll-ups do not tell, and nobody
+/// asked for that hour.
+fn around_kept(snapshot: &Snapshot, window: Window) -> Window {
+    let wider = around(window);
+    let before = hour(wider.from_ns);
+    let mut files = snapshot.files(Table::Samples).iter();
+    let is_kept = before == hour(window.from_ns)
+        || files.any(|file| file.partition == before)
+        || snapshot.pending_hours().contains(&before);
+    if is_kept { wider } else { window }
+}
+
 /// What is asked about those who ended waits of a question: whoever it was need not be selected, and a wait that lasted
 /// is longer at its end than when it was told of.
-pub(super) fn of_wakers(question: &Question) -> Question {
+pub(super) fn of_wakers(snapshot: &Snapshot, question: &Question) -> Question {
     Question {
         selector: question.selector.on(Label::Node),
-        window: around(question.window),
+        window: around_kept(snapshot, question.window),
         except: None,
         values: ValueRange::default(),
         lengths: ValueRange::default(),
@@ -199,7 +211,7 @@ pub(crate) async fn wakers(snapshot: &Snapshot, question: &Question, ends: Ends)
     if ends.0.is_empty() {
         return Ok(Vec::new());
     }
-    let asked = of_wakers(question);
+    let asked = of_wakers(snapshot, question);
     let selected = scope(snapshot, &asked).await?;
     let ends = Arc::new(ends);
     let (others, _of_others) = other_waits(snapshot, &asked, &ends).await?;

@@ -340,7 +340,7 @@ pub async fn woken_by(
     let (collected, held) = scan_only(snapshot, &question, &selected, only, || Collected::new(MOST_TOLD)).await?;
     let waits = Arc::new(blocking(move || ByThread::of(collected)).await?);
 
-    let asked = of_wakers(&question);
+    let asked = of_wakers(snapshot, &question);
     let days = Days::of(asked.window);
     let grouping = grouping(engine, snapshot, &days, &view).await?;
     let wakers = scope(snapshot, &asked).await?;
