@@ -18,6 +18,7 @@ mod views;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use sql::shape::fuzz_sql;
+pub(crate) use views::waits::wakers::around_waits;
 
 pub use ask::question::{Question, RuntimeFrames, ValueRange};
 pub use ask::unit::Unit;

@@ -176,6 +176,10 @@ fn windows(path: &str, parameters: &BTreeMap<String, String>) -> Option<Vec<Wind
         let from_ns = windows[0].from_ns.saturating_sub(before_ns).max(0);
         windows.push(Window { from_ns, ..windows[0] });
     }
+    // Who ended waits may have been told shortly before the window.
+    if get("stacks") == Some("wakers") || get("waits") == Some("true") {
+        windows.push(query::around_waits(windows[0]));
+    }
     Some(windows)
 }
 
@@ -211,6 +215,15 @@ mod tests {
         assert_eq!(of("/api/v1/diff", "from=5&until=9&base_from=1"), Some(vec![a, b]));
         assert_eq!(of("/api/v1/diff", "from=5&until=9&base_query={}"), Some(vec![a, a]));
         assert_eq!(of("/api/v1/timeline", "from=5&until=9&before=4ms"), Some(vec![a, b]));
+        // Wakers of a window are looked for in the second before it, too.
+        let late = ((3_005 * MS, 3_009 * MS), (2_005 * MS, 3_009 * MS));
+        for with_wakers in ["flamegraph?stacks=wakers", "timeline?waits=true"] {
+            let (path, more) = with_wakers.split_once('?').unwrap();
+            let asked = format!("from=3005&until=3009&{more}");
+            assert_eq!(of(&format!("/api/v1/{path}"), &asked), Some(vec![late.0, late.1]));
+        }
+        let own = of("/api/v1/flamegraph", "from=3005&until=3009&stacks=own");
+        assert_eq!(own, Some(vec![late.0]));
         for relative in [
             "",
             "from=5",

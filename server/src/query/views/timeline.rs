@@ -26,7 +26,7 @@ use crate::query::views::matching::{FrameMatch, has_match};
 use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
 use crate::query::views::waits::of_series::{ASLEEP, CLASS, STATE, of_series, of_type};
-use crate::query::views::waits::wakers::{Ends, Waker, around, wakers};
+use crate::query::views::waits::wakers::{Ends, Waker, around_waits, wakers};
 use crate::store::Snapshot;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -209,7 +209,7 @@ pub async fn timeline(
 ) -> Result<Timeline, QueryError> {
     let limit = limit.clamp(1, MAX_SAMPLES);
     let days = Days::of(if with_waits {
-        around(question.window)
+        around_waits(question.window)
     } else {
         question.window
     });

@@ -96,7 +96,7 @@ fn ended(ends: &[End], ts_ns: i64, wait_ns: i64) -> Option<u32> {
 }
 
 /// The part of the time in which who ended waits of a window is told.
-pub(crate) fn around(window: Window) -> Window {
+pub(crate) fn around_waits(window: Window) -> Window {
     Window {
         from_ns: window.from_ns.saturating_sub(BEFORE_NS).max(0),
         ..window
@@ -106,7 +106,7 @@ pub(crate) fn around(window: Window) -> Window {
 /// The same, or the window itself where no samples are left of the hour before it: its roll-ups do not tell, and nobody
 /// asked for that hour.
 fn around_kept(snapshot: &Snapshot, window: Window) -> Window {
-    let wider = around(window);
+    let wider = around_waits(window);
     let before = hour(wider.from_ns);
     let mut files = snapshot.files(Table::Samples).iter();
     let is_kept = before == hour(window.from_ns)
