@@ -38,7 +38,8 @@ impl Leaves {
         read(&self.trie).tree(&self.leaves, shape, alone)
     }
 
-    /// Puts a stack among them that no table has: it is one frame of this name, in the place of all that it lacks.
+    /// Puts a stack among them that no table has: it is one frame of this name, in the place of all that it lacks. For
+    /// threads that may block.
     pub(crate) fn insert(&mut self, place: usize, name: &Name) {
         let mut known = write(&self.trie);
         let leaf = known.stand_in(name);

@@ -272,14 +272,18 @@ pub(crate) async fn tree_of(
     } else {
         Stacks::default()
     };
-    if let Some((place, (_, frame))) = place.zip(stand_in) {
-        leaves.insert(place, &frame.name);
-        if view.stacks {
-            stacks.insert(place, frame);
-        }
-    }
     leaves.rows = rows;
-    blocking(move || build(&side, &leaves, stacks, view)).await?
+    blocking(move || {
+        // A name that is new has all names put in order again.
+        if let Some((place, (_, frame))) = place.zip(stand_in) {
+            leaves.insert(place, &frame.name);
+            if view.stacks {
+                stacks.insert(place, frame);
+            }
+        }
+        build(&side, &leaves, stacks, view)
+    })
+    .await?
 }
 
 pub(crate) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) -> Result<Flamegraph, QueryError> {
