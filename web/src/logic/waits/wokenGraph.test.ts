@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { answerOf } from "../fixtures.ts";
+import { transformed } from "../transform/transform.ts";
+import { isRow, titleOf } from "../tree/rows.ts";
 import { ROOT, treeOf } from "../tree/tree.ts";
 import { knownText, wakerWords, wokenOf } from "./wokenGraph.ts";
 
@@ -60,7 +62,23 @@ describe("the graph of wakers", () => {
     expect(wokenOf(waits, ROOT, [focus])).toEqual({ rows: [], match, name: "take(int)", isWider: false });
     expect(wokenOf(waits, ROOT, [{ op: "focus", name: "main" }, focus]).isWider).toBe(true);
     expect(wokenOf(waits, ROOT, [{ op: "hide", name: "main" }])).toEqual(wokenOf(waits, ROOT, []));
-    expect(wokenOf(waits, 1, [focus])).toEqual({ rows, match: null, name: "service shop", isWider: true });
+  });
+
+  it("is of the stacks that are left in a row, where one is zoomed", () => {
+    const focus = { op: "focus", name: "take" } as const;
+    const match = { match: "^take$" };
+    const { tree: focused } = transformed(waits, [focus]);
+    expect(titleOf(focused, 1)).toBe("service shop");
+    expect(wokenOf(focused, 1, [focus])).toEqual({ rows, match, name: "service shop", isWider: false });
+    expect(wokenOf(focused, 1, [{ op: "focus", name: "main" }, focus])).toMatchObject({ match, isWider: true });
+    const hide = { op: "hide", name: "main" } as const;
+    const { tree: hidden } = transformed(waits, [hide]);
+    expect(wokenOf(hidden, 1, [hide])).toEqual({ rows, match: null, name: "service shop", isWider: false });
+    // The row's stacks through `main` alone are in sight.
+    const sandwich = { op: "sandwich", name: "take" } as const;
+    const { tree: around } = transformed(waits, [sandwich]);
+    const row = Array.from({ length: around.size }, (_, i) => i).find((i) => isRow(around, i)) ?? ROOT;
+    expect(wokenOf(around, row, [sandwich])).toEqual({ rows, match, name: "service shop", isWider: true });
   });
 
   it("says of how much it is known", () => {

@@ -29,19 +29,23 @@ export interface WokenOf {
 /** What leaves only stacks with a function. */
 const NARROWING: ReadonlySet<Transform["op"]> = new Set(["focus", "sandwich"]);
 
-/** `transforms`: what was done to the tree. */
+/** `transforms`: what was done to the tree, without those that found nothing to do. */
 export function wokenOf(tree: Tree, focus: number, transforms: readonly Transform[]): WokenOf {
   const narrowed = transforms.filter(({ op }) => NARROWING.has(op));
   const only = narrowed.at(-1)?.name;
-  if (focus === ROOT && only !== undefined)
-    return { rows: [], match: { match: serverPattern(exactPattern(only)) }, name: only, isWider: narrowed.length > 1 };
+  const match = only === undefined ? null : { match: serverPattern(exactPattern(only)) };
+  if (focus === ROOT && only !== undefined) return { rows: [], match, name: only, isWider: narrowed.length > 1 };
   const isChanged = transforms.length > 0;
   let at = focus;
   // What was folded is asked for by its parent.
   while (at !== ROOT && kindName(tree, at) === "trimmed") at = tree.parent[at] as number;
   const name = focus === ROOT ? "" : titleOf(tree, focus);
   const rows = rowMatchers(tree, at);
-  if (at === ROOT || isRow(tree, at)) return { rows, match: null, name, isWider: at !== focus || narrowed.length > 0 };
+  if (at === ROOT || isRow(tree, at)) {
+    // In a sandwich a row is the outermost caller: the callers on the way to it are not asked for.
+    const isWider = at !== focus || narrowed.length > 1 || tree.shape === "sandwich";
+    return { rows, match, name, isWider };
+  }
   const path = isChanged ? null : pathMatchOf(tree, at);
   const key = { name: frameName(tree, at), module: moduleName(tree, at), kind: kindName(tree, at) };
   return { rows, match: path ?? matchOf(key), name, isWider: path === null || at !== focus };
