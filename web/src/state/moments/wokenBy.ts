@@ -52,7 +52,9 @@ export const wokenBy: Resource<WokenBy> = resource(() => {
   if (wokenAsked.value === null) return null;
   const { subject } = wokenAsked.value;
   const parameters = { ...wokenAsked.value.parameters, min_share: MIN_SHARE };
-  return ask("who ended the waits", parameters, async (signal) => ({
+  // The answer is told by its subject: two of them may ask the server for the same.
+  const question = { ...parameters, of: `${subject.name} ${subject.isWider}` };
+  return ask("who ended the waits", question, async (signal) => ({
     subject,
     graph: await parse("flamegraph", await api.flamegraph(parameters, signal), signal),
   }));
