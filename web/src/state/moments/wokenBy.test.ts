@@ -3,6 +3,7 @@ import { answerOf } from "../../logic/fixtures.ts";
 import { amend } from "../address/page.ts";
 import { DEFAULTS } from "../address/url.ts";
 import { flamegraph } from "../answers/explore.ts";
+import { startChanges } from "../screen/tree.ts";
 import { wokenBy } from "./wokenBy.ts";
 
 const FOLDED = "2 frames below the threshold";
@@ -22,10 +23,14 @@ let asked: URLSearchParams[] = [];
 
 /** Once what is told is of that subject. */
 const told = (name: string, isWider: boolean) =>
-  vi.waitFor(() => {
-    expect(wokenBy.stale.value).toBe(false);
-    expect(wokenBy.data.value?.subject).toMatchObject({ name, isWider });
-  });
+  vi.waitFor(
+    () => {
+      expect(wokenBy.stale.value).toBe(false);
+      expect(wokenBy.data.value?.subject).toMatchObject({ name, isWider });
+    },
+    // What changes a tree is a file of its own.
+    { timeout: 4_000 },
+  );
 
 describe("who ended the waits", () => {
   beforeAll(() => {
@@ -38,6 +43,7 @@ describe("who ended the waits", () => {
       return new Response(JSON.stringify(isOfWakers ? WAKERS : WAITS));
     });
     flamegraph.start();
+    startChanges();
     wokenBy.start();
   });
 
@@ -62,5 +68,14 @@ describe("who ended the waits", () => {
     expect(new Set(asked.map(String)).size).toBe(1);
     expect(asked[0]?.get("match_path")).toBe("native,,main");
     expect(asked[0]?.has("of")).toBe(false);
+  });
+
+  it("is asked for at its place, where a change of the graph found nothing to do", async () => {
+    amend({ ...PAGE, focus: "main;take", transform: "focus:absent" });
+    await told("take", false);
+    expect(asked.at(-1)?.get("match_path")).toBe("native,,main;native,,take");
+    amend({ focus: "" });
+    await told("", false);
+    expect(asked.at(-1)?.has("match")).toBe(false);
   });
 });
