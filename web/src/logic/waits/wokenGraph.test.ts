@@ -89,17 +89,34 @@ describe("the graph of wakers", () => {
   });
 
   it("says what its frames stand for", () => {
+    const nobody = { name: "[no waker known]", kind: "unknown", self: 1 };
     const wakers = treeOf(
       answerOf([
-        { name: "[no waker known]", kind: "unknown", self: 1 },
-        row("thread", "writer", [{ name: "unlock", module: "db", self: 2 }]),
+        row("process", "", [row("thread", "", [nobody])]),
+        row("process", "db", [row("thread", "writer", [{ name: "unlock", module: "db", self: 2 }])]),
       ]),
     );
-    expect([ROOT, 1, 2, 3].map((node) => wakerWords(wakers, node))).toEqual([
+    expect([ROOT, 1, 2, 3, 4, 5, 6].map((node) => wakerWords(wakers, node))).toEqual([
       "all of these waits, by who ended them",
+      "waits that nobody is known to have ended",
+      "waits that nobody is known to have ended",
       "waits that go on, and those whose end was not sampled or not observed",
       "waits that it ended",
+      "waits that it ended",
       "waits that were ended in it, or in what it calls",
+    ]);
+    // Somebody without a name is somebody, with a stack or without one.
+    const some = treeOf(
+      answerOf([
+        row("process", "", [row("thread", "", [nobody]), row("thread", "7", [{ name: "post", self: 2 }])]),
+        { ...row("process", "sh", []), self: 1 },
+      ]),
+    );
+    expect([1, 2, 4, 6].map((node) => wakerWords(some, node))).toEqual([
+      "waits that it ended",
+      "waits that nobody is known to have ended",
+      "waits that it ended",
+      "waits that it ended",
     ]);
   });
 });

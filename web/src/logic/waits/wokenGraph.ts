@@ -66,10 +66,19 @@ export const WHY_UNKNOWN =
   "Waits that go on behind the window have no end yet; of others the end was not sampled, or lay in a time in which " +
   "waits were not observed. Senders other than agents may say nothing of it.";
 
+const isNobody = (tree: Tree, node: number) => kindName(tree, node) === "unknown" && frameName(tree, node) === NOBODY;
+
+/** Whether nobody is known of all of a row's waits. */
+function isOfNobody(tree: Tree, row: number): boolean {
+  for (let at = row; at < (tree.end[row] as number); at++)
+    if (isRow(tree, at) ? tree.self[at] !== 0 : !isNobody(tree, at)) return false;
+  return true;
+}
+
 /** What a frame of such a graph stands for. */
 export function wakerWords(tree: Tree, node: number): string {
   if (node === ROOT) return "all of these waits, by who ended them";
-  if (kindName(tree, node) === "unknown" && frameName(tree, node) === NOBODY)
-    return "waits that go on, and those whose end was not sampled or not observed";
-  return isRow(tree, node) ? "waits that it ended" : "waits that were ended in it, or in what it calls";
+  if (isNobody(tree, node)) return "waits that go on, and those whose end was not sampled or not observed";
+  if (!isRow(tree, node)) return "waits that were ended in it, or in what it calls";
+  return isOfNobody(tree, node) ? "waits that nobody is known to have ended" : "waits that it ended";
 }
