@@ -1,4 +1,5 @@
 /** Who ended waits, where it is known by construction whose each of them is, and of which nobody is told. */
+import { readFileSync } from "node:fs";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { serious } from "./axe.ts";
 import { TAKEN, WINDOW } from "./known.ts";
@@ -136,7 +137,11 @@ test("who ended waits is offered for them alone, and comes with the files", asyn
     .split("\n")
     .map((line) => line.split(";").slice(1).join(";"));
   expect(lines.sort()).toEqual(["[no thread];[no waker known] 1", "reader;main;post 1", "writer;main;unlock 1"]);
-  await page.keyboard.press("Escape");
+  const [saved] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator(".menu-list").getByRole("button", { name: /^HTML file/ }).click(),
+  ]);
+  expect(readFileSync(await saved.path(), "utf8")).toContain("the graph above: who ended these waits");
   await tool.click();
   await expect(page.getByTestId("woken")).toHaveCount(0);
   await expect(page.getByTestId("flamegraph")).toBeVisible();
