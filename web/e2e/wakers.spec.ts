@@ -1,4 +1,5 @@
 /** Who ended waits, where it is known by construction whose each of them is, and of which nobody is told. */
+import { readFileSync } from "node:fs";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { serious } from "./axe.ts";
 import { TAKEN, WINDOW } from "./known.ts";
@@ -70,6 +71,16 @@ test("the wakers of what is zoomed stand above it, with what is not known of the
   await page.goto(at(WINDOW, { ...WAITS, woken: "1" }));
   const { above, wakers, known, waits } = parts(page);
   await expect(known).toHaveText(/^known of 100\s?ms of 150\s?ms \(66\.7\s?%\); of 50\.0\s?ms nobody is known$/);
+  // Why nobody is known of the rest is told to keys and fingers, too.
+  const why = above.getByRole("button", { name: "Why nobody is known" });
+  const reason = above.getByText(/^Waits that go on behind the window have no end yet/);
+  await expect(reason).toHaveCount(0);
+  await why.focus();
+  await page.keyboard.press("Enter");
+  await expect(reason).toBeVisible();
+  expect(await serious(page)).toEqual([]);
+  await why.click();
+  await expect(reason).toHaveCount(0);
   // Both roots are as wide as each other, and meet: the upper graph stands on its head.
   const [upper, lower] = [await placeOf(wakers), await placeOf(waits)];
   expect(Math.abs(upper.width - lower.width)).toBeLessThanOrEqual(1);
@@ -136,7 +147,11 @@ test("who ended waits is offered for them alone, and comes with the files", asyn
     .split("\n")
     .map((line) => line.split(";").slice(1).join(";"));
   expect(lines.sort()).toEqual(["[no thread];[no waker known] 1", "reader;main;post 1", "writer;main;unlock 1"]);
-  await page.keyboard.press("Escape");
+  const [saved] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator(".menu-list").getByRole("button", { name: /^HTML file/ }).click(),
+  ]);
+  expect(readFileSync(await saved.path(), "utf8")).toContain("the graph above: who ended these waits");
   await tool.click();
   await expect(page.getByTestId("woken")).toHaveCount(0);
   await expect(page.getByTestId("flamegraph")).toBeVisible();

@@ -67,6 +67,12 @@ export function factsOfWindow(answer: Sums<FlamegraphAnswer>): Fact[] {
   ];
 }
 
+/** A file has the waits' graph alone: where who ended them stands above it on the page, it says so. */
+export function factsOfWoken({ woken, type, pane }: { woken: boolean; type: string; pane: string }): Fact[] {
+  const isAbove = woken && type === "off_cpu" && (pane === "both" || pane === "graph");
+  return isAbove ? [["Left out", "the graph above: who ended these waits"]] : [];
+}
+
 /** Of what ran shortly before samples with what was looked for. */
 export function factsOfPreceding(answer: Sums<FlamegraphAnswer>, beforeMs: number, sought: string): Fact[] {
   const what = `on the same CPU, up to ${duration(beforeMs / 1000)} before samples with ${plainLine(sought, ROOM)}`;

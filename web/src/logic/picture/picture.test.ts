@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { answerOf, diffOf } from "../fixtures.ts";
 import { treeOf } from "../tree/tree.ts";
 import { escaped, scriptJson } from "./escape.ts";
-import { factsOfPair, factsOfPreceding, factsOfWindow } from "./facts.ts";
+import { factsOfPair, factsOfPreceding, factsOfWindow, factsOfWoken } from "./facts.ts";
 import { fileFrames } from "./frames.ts";
 
 const paint = (): [string, string, string, string] => ["#fff", "#000", "#000", "#fff"];
@@ -49,5 +49,14 @@ describe("a file of a graph", () => {
     expect(pair["A: samples"]).toMatch(/^2 samples/);
     expect(pair["B: samples"]).toMatch(/^10 samples/);
     expect(pair.Judged).toMatch(/^by absolute, total; .*; 95.% CI; false discovery rate/);
+  });
+
+  it("says that who ended waits is left out, where that stands above them", () => {
+    const shown = { woken: true, type: "off_cpu", pane: "both" };
+    const told = [["Left out", "the graph above: who ended these waits"]];
+    expect(factsOfWoken(shown)).toEqual(told);
+    expect(factsOfWoken({ ...shown, pane: "graph" })).toEqual(told);
+    for (const other of [{ woken: false }, { type: "run_queue" }, { pane: "table" }, { pane: "tree" }])
+      expect(factsOfWoken({ ...shown, ...other })).toEqual([]);
   });
 });

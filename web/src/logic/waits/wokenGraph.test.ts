@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { answerOf } from "../fixtures.ts";
+import { transformed } from "../transform/transform.ts";
+import { isRow, titleOf } from "../tree/rows.ts";
 import { ROOT, treeOf } from "../tree/tree.ts";
 import { knownText, wakerWords, wokenOf } from "./wokenGraph.ts";
 
@@ -60,7 +62,23 @@ describe("the graph of wakers", () => {
     expect(wokenOf(waits, ROOT, [focus])).toEqual({ rows: [], match, name: "take(int)", isWider: false });
     expect(wokenOf(waits, ROOT, [{ op: "focus", name: "main" }, focus]).isWider).toBe(true);
     expect(wokenOf(waits, ROOT, [{ op: "hide", name: "main" }])).toEqual(wokenOf(waits, ROOT, []));
-    expect(wokenOf(waits, 1, [focus])).toEqual({ rows, match: null, name: "service shop", isWider: true });
+  });
+
+  it("is of the stacks that are left in a row, where one is zoomed", () => {
+    const focus = { op: "focus", name: "take" } as const;
+    const match = { match: "^take$" };
+    const { tree: focused } = transformed(waits, [focus]);
+    expect(titleOf(focused, 1)).toBe("service shop");
+    expect(wokenOf(focused, 1, [focus])).toEqual({ rows, match, name: "service shop", isWider: false });
+    expect(wokenOf(focused, 1, [{ op: "focus", name: "main" }, focus])).toMatchObject({ match, isWider: true });
+    const hide = { op: "hide", name: "main" } as const;
+    const { tree: hidden } = transformed(waits, [hide]);
+    expect(wokenOf(hidden, 1, [hide])).toEqual({ rows, match: null, name: "service shop", isWider: false });
+    // The row's stacks through `main` alone are in sight.
+    const sandwich = { op: "sandwich", name: "take" } as const;
+    const { tree: around } = transformed(waits, [sandwich]);
+    const row = Array.from({ length: around.size }, (_, i) => i).find((i) => isRow(around, i)) ?? ROOT;
+    expect(wokenOf(around, row, [sandwich])).toEqual({ rows, match, name: "service shop", isWider: true });
   });
 
   it("says of how much it is known", () => {
@@ -71,17 +89,34 @@ describe("the graph of wakers", () => {
   });
 
   it("says what its frames stand for", () => {
+    const nobody = { name: "[no waker known]", kind: "unknown", self: 1 };
     const wakers = treeOf(
       answerOf([
-        { name: "[no waker known]", kind: "unknown", self: 1 },
-        row("thread", "writer", [{ name: "unlock", module: "db", self: 2 }]),
+        row("process", "", [row("thread", "", [nobody])]),
+        row("process", "db", [row("thread", "writer", [{ name: "unlock", module: "db", self: 2 }])]),
       ]),
     );
-    expect([ROOT, 1, 2, 3].map((node) => wakerWords(wakers, node))).toEqual([
+    expect([ROOT, 1, 2, 3, 4, 5, 6].map((node) => wakerWords(wakers, node))).toEqual([
       "all of these waits, by who ended them",
+      "waits that nobody is known to have ended",
+      "waits that nobody is known to have ended",
       "waits that go on, and those whose end was not sampled or not observed",
       "waits that it ended",
+      "waits that it ended",
       "waits that were ended in it, or in what it calls",
+    ]);
+    // Somebody without a name is somebody, with a stack or without one.
+    const some = treeOf(
+      answerOf([
+        row("process", "", [row("thread", "", [nobody]), row("thread", "7", [{ name: "post", self: 2 }])]),
+        { ...row("process", "sh", []), self: 1 },
+      ]),
+    );
+    expect([1, 2, 4, 6].map((node) => wakerWords(some, node))).toEqual([
+      "waits that it ended",
+      "waits that nobody is known to have ended",
+      "waits that it ended",
+      "waits that it ended",
     ]);
   });
 });

@@ -29,19 +29,23 @@ export interface WokenOf {
 /** What leaves only stacks with a function. */
 const NARROWING: ReadonlySet<Transform["op"]> = new Set(["focus", "sandwich"]);
 
-/** `transforms`: what was done to the tree. */
+/** `transforms`: what was done to the tree, without those that found nothing to do. */
 export function wokenOf(tree: Tree, focus: number, transforms: readonly Transform[]): WokenOf {
   const narrowed = transforms.filter(({ op }) => NARROWING.has(op));
   const only = narrowed.at(-1)?.name;
-  if (focus === ROOT && only !== undefined)
-    return { rows: [], match: { match: serverPattern(exactPattern(only)) }, name: only, isWider: narrowed.length > 1 };
+  const match = only === undefined ? null : { match: serverPattern(exactPattern(only)) };
+  if (focus === ROOT && only !== undefined) return { rows: [], match, name: only, isWider: narrowed.length > 1 };
   const isChanged = transforms.length > 0;
   let at = focus;
   // What was folded is asked for by its parent.
   while (at !== ROOT && kindName(tree, at) === "trimmed") at = tree.parent[at] as number;
   const name = focus === ROOT ? "" : titleOf(tree, focus);
   const rows = rowMatchers(tree, at);
-  if (at === ROOT || isRow(tree, at)) return { rows, match: null, name, isWider: at !== focus || narrowed.length > 0 };
+  if (at === ROOT || isRow(tree, at)) {
+    // In a sandwich a row is the outermost caller: the callers on the way to it are not asked for.
+    const isWider = at !== focus || narrowed.length > 1 || tree.shape === "sandwich";
+    return { rows, match, name, isWider };
+  }
   const path = isChanged ? null : pathMatchOf(tree, at);
   const key = { name: frameName(tree, at), module: moduleName(tree, at), kind: kindName(tree, at) };
   return { rows, match: path ?? matchOf(key), name, isWider: path === null || at !== focus };
@@ -62,10 +66,19 @@ export const WHY_UNKNOWN =
   "Waits that go on behind the window have no end yet; of others the end was not sampled, or lay in a time in which " +
   "waits were not observed. Senders other than agents may say nothing of it.";
 
+const isNobody = (tree: Tree, node: number) => kindName(tree, node) === "unknown" && frameName(tree, node) === NOBODY;
+
+/** Whether nobody is known of all of a row's waits. */
+function isOfNobody(tree: Tree, row: number): boolean {
+  for (let at = row; at < (tree.end[row] as number); at++)
+    if (isRow(tree, at) ? tree.self[at] !== 0 : !isNobody(tree, at)) return false;
+  return true;
+}
+
 /** What a frame of such a graph stands for. */
 export function wakerWords(tree: Tree, node: number): string {
   if (node === ROOT) return "all of these waits, by who ended them";
-  if (kindName(tree, node) === "unknown" && frameName(tree, node) === NOBODY)
-    return "waits that go on, and those whose end was not sampled or not observed";
-  return isRow(tree, node) ? "waits that it ended" : "waits that were ended in it, or in what it calls";
+  if (isNobody(tree, node)) return "waits that go on, and those whose end was not sampled or not observed";
+  if (!isRow(tree, node)) return "waits that were ended in it, or in what it calls";
+  return isOfNobody(tree, node) ? "waits that nobody is known to have ended" : "waits that it ended";
 }

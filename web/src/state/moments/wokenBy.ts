@@ -12,7 +12,7 @@ import { flamegraph, single } from "../answers/explore.ts";
 import { parse } from "../question/parsing.ts";
 import { ask, MIN_SHARE } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
-import { focus, transforms, tree } from "../screen/tree.ts";
+import { focus, idleTransforms, transforms, tree } from "../screen/tree.ts";
 
 /** Whether there is a graph that another one can stand above. */
 export const hasGraph = computed(() => fields.pane.value === "both" || fields.pane.value === "graph");
@@ -21,7 +21,9 @@ export const hasGraph = computed(() => fields.pane.value === "both" || fields.pa
 const subjectNow = computed<WokenOf | null>(() => {
   const shown = tree.value.tree;
   if (!fields.woken.value || !hasGraph.value || fields.type.value !== WAITED || shown === null) return null;
-  return wokenOf(shown, focus.value.node, transforms.value);
+  // What found nothing to do leaves all stacks, and frames at their places.
+  const done = transforms.value.filter((one) => !idleTransforms.value.includes(one));
+  return wokenOf(shown, focus.value.node, done);
 });
 
 /** Who ended which waits. */
@@ -52,7 +54,9 @@ export const wokenBy: Resource<WokenBy> = resource(() => {
   if (wokenAsked.value === null) return null;
   const { subject } = wokenAsked.value;
   const parameters = { ...wokenAsked.value.parameters, min_share: MIN_SHARE };
-  return ask("who ended the waits", parameters, async (signal) => ({
+  // The answer is told by its subject: two of them may ask the server for the same.
+  const question = { ...parameters, of: `${subject.name} ${subject.isWider}` };
+  return ask("who ended the waits", question, async (signal) => ({
     subject,
     graph: await parse("flamegraph", await api.flamegraph(parameters, signal), signal),
   }));

@@ -62,17 +62,18 @@ export function Causes({ answer }: { answer: ParsedDiff }) {
   const { inTurn } = sideNames.value;
   return (
     <section class="changes" aria-label={inTurn ? "What changed" : "What differs"}>
-      <h2 title="The lowest frames that have it: their callers changed because they call them">
-        What explains the {inTurn ? "change" : "difference"}
-      </h2>
+      <h2>What explains the {inTurn ? "change" : "difference"}</h2>
       {shown === null || found.length === 0 ? (
         <p class="dim">{hasBoth ? "No significant change in any frame." : "There is nothing to compare with."}</p>
       ) : (
-        <ol data-testid="changes">
-          {(all ? found : found.slice(0, FIRST)).map((cause, i) => (
-            <CauseRow key={cause.finding.node} tree={shown} cause={cause} telling={telling} isFirst={i === 0} />
-          ))}
-        </ol>
+        <>
+          <p class="judged dim">The lowest frames that have it: their callers changed because they call them.</p>
+          <ol data-testid="changes">
+            {(all ? found : found.slice(0, FIRST)).map((cause, i) => (
+              <CauseRow key={cause.finding.node} tree={shown} cause={cause} telling={telling} isFirst={i === 0} />
+            ))}
+          </ol>
+        </>
       )}
       {rest > 0 && (
         <button type="button" class="button" aria-expanded={all} onClick={() => navigate({ all: !all })}>
@@ -185,8 +186,8 @@ function OwnChanges({ telling }: { telling: Telling }) {
   const rows = changedRows(answer.rows).filter(({ state }) => isWanted(state, page.value.only));
   return (
     <>
-      <h2 title="Samples in the function itself, without what it calls">Functions by change of self</h2>
-      <p class="judged dim">{judgedText(answer)}</p>
+      <h2>Functions by change of self</h2>
+      <p class="judged dim">Self: samples in the function itself, without what it calls. {judgedText(answer)}</p>
       <ol class="own" data-testid="own-changes">
         {rows.slice(0, MOST_FUNCTIONS).map((row) => (
           <li key={`${row.name} ${row.module} ${row.kind} ${row.language}`}>

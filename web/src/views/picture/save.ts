@@ -11,7 +11,14 @@ import {
   measureOfPair,
   type WindowMeasure,
 } from "../../logic/graph/measure.ts";
-import { type Fact, factsOfPair, factsOfPreceding, factsOfWindow, windowText } from "../../logic/picture/facts.ts";
+import {
+  type Fact,
+  factsOfPair,
+  factsOfPreceding,
+  factsOfWindow,
+  factsOfWoken,
+  windowText,
+} from "../../logic/picture/facts.ts";
 import { fileFrames } from "../../logic/picture/frames.ts";
 import type { TextTable } from "../../logic/picture/textTable.ts";
 import { count, percent } from "../../logic/text/format.ts";
@@ -20,7 +27,7 @@ import { timeWords } from "../../logic/text/unit.ts";
 import { frameName, ROOT } from "../../logic/tree/tree.ts";
 import { page } from "../../state/address/page.ts";
 import { comparing, diff, sideNames } from "../../state/answers/compare.ts";
-import { flamegraph } from "../../state/answers/explore.ts";
+import { flamegraph, single } from "../../state/answers/explore.ts";
 import { info } from "../../state/answers/server.ts";
 import { beforeHits, isBeforeShown, laneQuery } from "../../state/answers/timeline.ts";
 import { say } from "../../state/moments/said.ts";
@@ -122,6 +129,7 @@ function lookFacts(scene: PictureScene | null): Fact[] {
     ...(part === "" ? [] : ([["In sight", `${part} millionths of its width`]] as const)),
     ...(match === "" ? [] : ([["Searched for", plainLine(match, NAME_ROOM)]] as const)),
     ...(transform === "" ? [] : ([["Changed by", plainLine(transform, NAME_ROOM)]] as const)),
+    ...(scene === null || single.peek() === null ? [] : factsOfWoken(page.peek())),
     ["Address", plainLine(location.href, 2_000)],
     ["Saved", `${new Date().toISOString()}, by Stakeout ${server?.version ?? "of an unknown version"}`],
   ];

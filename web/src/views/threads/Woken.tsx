@@ -77,6 +77,7 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
   const focus = wakerFocus.value;
   const [chosen, setChosen] = useState<{ tree: Tree; node: number } | null>(null);
   const [shown, setShown] = useState<{ tree: Tree; focus: number; part: string } | null>(null);
+  const [isWhy, setWhy] = useState(false);
   // A frame of the tree before would be another frame in this one, and so would a part of its width.
   const selected = chosen?.tree === tree ? chosen.node : null;
   const part = shown?.tree === tree && shown.focus === focus ? shown.part : "";
@@ -116,7 +117,7 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
     <>
       <p class="woken-title">
         <b>Woken by</b>
-        <span title={WHY_UNKNOWN} data-testid="woken-known">
+        <span data-testid="woken-known">
           {subject.name !== "" && (
             <>
               <bdi>{fitName(subject.name, NAME_ROOM)}</bdi>
@@ -125,6 +126,17 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
           )}
           {knownText(known, measure.secondsPerSample)}
         </span>
+        {known.unknown > 0 && (
+          <button
+            type="button"
+            class="button tiny"
+            aria-label="Why nobody is known"
+            aria-expanded={isWhy}
+            onClick={() => setWhy(!isWhy)}
+          >
+            Why
+          </button>
+        )}
         {found !== null && (
           <span class="dim" data-testid="woken-found">
             found in {percent(found.afterShare)}
@@ -147,6 +159,7 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
           ✕
         </button>
       </p>
+      {isWhy && known.unknown > 0 && <p class="woken-why dim">{WHY_UNKNOWN}</p>}
       <Flamegraph
         tree={tree}
         focus={focus}
