@@ -3,20 +3,23 @@
 //! Before Linux 6.18 a program of the agent runs as `schedule` returns. The kernel has made a function for that, a
 //! trampoline, through which `schedule` is called: no part of what the thread does. The kernel's stacks of threads that
 //! wait begin with the caller of `schedule`, so that the trampoline is the first frame. It has a name where its making
-//! was seen.
+//! was seen; else perhaps that of the BPF program below it, which does not wait itself.
 
 use crate::frames::{Frame, FrameKind, Stack};
 
 /// What the names of such functions begin with.
 const TRAMPOLINE: &str = "bpf_trampoline_";
+/// The module of BPF programs.
+const BPF: &str = "[bpf]";
 
 /// Takes it out of these stacks, which are of threads that wait.
 pub(super) fn take_out(waiting: impl IntoIterator<Item = u32>, stacks: &mut [Stack], frames: &[Frame]) {
     let is_kernel = |index: &u32| frames[*index as usize].kind == FrameKind::Kernel;
     // All code of the kernel and of its modules has a name.
     let is_made = |index: &u32| {
-        let function = frames[*index as usize].function.as_deref();
-        is_kernel(index) && function.is_none_or(|name| name.starts_with(TRAMPOLINE))
+        let frame = &frames[*index as usize];
+        let function = frame.function.as_deref();
+        is_kernel(index) && (&*frame.module == BPF || function.is_none_or(|name| name.starts_with(TRAMPOLINE)))
     };
     for stack in waiting {
         let stack = &mut stacks[stack as usize].frames;
@@ -41,6 +44,7 @@ mod tests {
             Some("futex_wait"),
             Some("vfs_read"),
             Some("main"),
+            Some("bpf_prog_6deef7357e7b4530_sd_devices"),
         ];
         let frames: Vec<Frame> = names
             .iter()
@@ -49,6 +53,11 @@ mod tests {
                     Some("main") => FrameKind::Native,
                     _ => FrameKind::Kernel,
                 },
+                module: match name {
+                    Some(name) if name.starts_with("bpf_prog_") => BPF,
+                    _ => "[kernel]",
+                }
+                .into(),
                 function: name.map(Into::into),
                 ..Frame::unknown()
             })
@@ -66,12 +75,23 @@ mod tests {
             // Nothing is left of what the thread waits in.
             stack(&[1, 4]),
             stack(&[]),
+            // The trampoline lies behind another's program.
+            stack(&[5, 2, 4]),
             // Of a thread that runs.
             stack(&[0, 2, 4]),
         ];
-        take_out(0..6, &mut stacks, &frames);
+        take_out(0..7, &mut stacks, &frames);
         let left: Vec<&[u32]> = stacks.iter().map(|stack| &stack.frames[..]).collect();
-        let expected: [&[u32]; 7] = [&[2, 4], &[2, 4], &[2, 4], &[3, 0, 2, 4], &[1, 4], &[], &[0, 2, 4]];
+        let expected: [&[u32]; 8] = [
+            &[2, 4],
+            &[2, 4],
+            &[2, 4],
+            &[3, 0, 2, 4],
+            &[1, 4],
+            &[],
+            &[2, 4],
+            &[0, 2, 4],
+        ];
         assert_eq!(left, expected);
     }
 }
