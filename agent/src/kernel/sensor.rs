@@ -365,6 +365,11 @@ impl Sensor {
         self.waits.is_some()
     }
 
+    /// Whether a hook of the agent is around `schedule`, so that what leads to it is in kernel stacks.
+    pub fn is_around_schedule(&self) -> bool {
+        self.waits.as_ref().is_some_and(|(hooks, _)| hooks.is_around_schedule())
+    }
+
     /// CPU time that went into seeing threads wait, since the start.
     pub fn waits_bpf_ns(&self) -> Result<u64, KernelError> {
         let hooks = self.waits.as_ref().map(|(hooks, _)| hooks);

@@ -11,21 +11,28 @@ use crate::frames::{Frame, FrameKind, Stack};
 const TRAMPOLINE: &str = "bpf_trampoline_";
 /// The module of BPF programs.
 const BPF: &str = "[bpf]";
+/// That of what is one of two modules, and has no name for that.
+const UNSURE: &str = "[module]";
 
-/// Takes it out of these stacks, which are of threads that wait.
+/// Takes it out of these stacks, which are of threads that wait. Only where there is such a hook.
 pub(super) fn take_out(waiting: impl IntoIterator<Item = u32>, stacks: &mut [Stack], frames: &[Frame]) {
     let is_kernel = |index: &u32| frames[*index as usize].kind == FrameKind::Kernel;
-    // All code of the kernel and of its modules has a name.
-    let is_made = |index: &u32| {
+    let has_name = |index: &u32| is_kernel(index) && frames[*index as usize].function.is_some();
+    let is_told = |index: &u32| {
         let frame = &frames[*index as usize];
         let function = frame.function.as_deref();
-        is_kernel(index) && (&*frame.module == BPF || function.is_none_or(|name| name.starts_with(TRAMPOLINE)))
+        is_kernel(index) && (&*frame.module == BPF || function.is_some_and(|name| name.starts_with(TRAMPOLINE)))
+    };
+    // Where the kernel tells its names, all of its code and of its modules has one.
+    let is_nameless = |index: &u32, rest: &[u32]| {
+        let frame = &frames[*index as usize];
+        is_kernel(index) && frame.function.is_none() && &*frame.module != UNSURE && rest.iter().any(has_name)
     };
     for stack in waiting {
         let stack = &mut stacks[stack as usize].frames;
-        if let [first, caller, ..] = &stack[..]
-            && is_made(first)
-            && is_kernel(caller)
+        if let [first, rest @ ..] = &stack[..]
+            && (is_told(first) || is_nameless(first, rest))
+            && rest.first().is_some_and(is_kernel)
         {
             stack.remove(0);
         }
@@ -45,6 +52,7 @@ mod tests {
             Some("vfs_read"),
             Some("main"),
             Some("bpf_prog_6deef7357e7b4530_sd_devices"),
+            Some("[module]"),
         ];
         let frames: Vec<Frame> = names
             .iter()
@@ -55,10 +63,11 @@ mod tests {
                 },
                 module: match name {
                     Some(name) if name.starts_with("bpf_prog_") => BPF,
+                    Some("[module]") => UNSURE,
                     _ => "[kernel]",
                 }
                 .into(),
-                function: name.map(Into::into),
+                function: name.filter(|name| *name != UNSURE).map(Into::into),
                 ..Frame::unknown()
             })
             .collect();
@@ -77,12 +86,17 @@ mod tests {
             stack(&[]),
             // The trampoline lies behind another's program.
             stack(&[5, 2, 4]),
+            // The kernel tells no names, but what was told at its making.
+            stack(&[1, 1, 4]),
+            stack(&[0, 1, 4]),
+            // Of a module that was replaced.
+            stack(&[6, 2, 4]),
             // Of a thread that runs.
             stack(&[0, 2, 4]),
         ];
-        take_out(0..7, &mut stacks, &frames);
+        take_out(0..10, &mut stacks, &frames);
         let left: Vec<&[u32]> = stacks.iter().map(|stack| &stack.frames[..]).collect();
-        let expected: [&[u32]; 8] = [
+        let expected: [&[u32]; 11] = [
             &[2, 4],
             &[2, 4],
             &[2, 4],
@@ -90,6 +104,9 @@ mod tests {
             &[1, 4],
             &[],
             &[2, 4],
+            &[1, 1, 4],
+            &[1, 4],
+            &[6, 2, 4],
             &[0, 2, 4],
         ];
         assert_eq!(left, expected);

@@ -53,6 +53,7 @@ pub(super) struct WaitHooks {
     skeleton: waits::WaitsSkel<'static>,
     /// When the present turn began; none between two that are observed.
     turn_ns: Option<u64>,
+    is_around_schedule: bool,
     queues: Queues,
     fixed_map_bytes: u64,
 }
@@ -182,6 +183,7 @@ impl WaitHooks {
             visit,
             skeleton,
             turn_ns: None,
+            is_around_schedule: stacks == UserStacks::AtReturn,
             queues: Queues::default(),
             fixed_map_bytes,
         };
@@ -191,6 +193,11 @@ impl WaitHooks {
 
     pub(super) fn samples(&self) -> &dyn MapCore {
         &self.skeleton.maps.samples
+    }
+
+    /// True where threads go through a hook of the agent to `schedule`, or went before it was detached.
+    pub(super) fn is_around_schedule(&self) -> bool {
+        self.is_around_schedule
     }
 
     /// Has the kernel look at all threads. Those whose clock has passed a point are in the ring afterwards.
