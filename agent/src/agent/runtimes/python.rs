@@ -9,7 +9,7 @@ use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::cpython::{FrameForm, Layout, Modules, NotReady, Python, SYMBOLS, Walked};
+use crate::runtime::cpython::{FrameForm, Late, Layout, Modules, NotReady, Python, SYMBOLS, Walked};
 
 /// `profile.frame.type` of OTLP.
 const LANGUAGE: &str = "cpython";
@@ -148,27 +148,32 @@ impl Program {
         let frame = self
             .python
             .frame(memory, code, instruction, detail >> INSTRUCTION_BITS)?;
-        let function = match self.module(memory, &frame.file) {
-            Some(module) => format!("{module}.{}", frame.function),
-            None => frame.function,
+        let module = self.module(memory, &frame.file);
+        let function = match &module {
+            Ok(Some(module)) => format!("{module}.{}", frame.function),
+            _ => frame.function,
         };
         let file: Arc<str> = frame.file.into();
-        Ok(vec![Frame {
+        let frames = vec![Frame {
             kind: FrameKind::Interpreted(LANGUAGE),
             module: Arc::clone(&file),
             function: Some(function.into()),
             file: Some(file),
             line: frame.line,
             ..Frame::unknown()
-        }])
+        }];
+        match module {
+            Ok(_) => Ok(frames),
+            Err(Late) => Err(Nameless::InPart(frames)),
+        }
     }
 
     /// The module of a file's functions. Where a thread was left behind that asks for one, nobody waits for it.
-    fn module(&self, memory: &ProcessMemory, file: &str) -> Option<String> {
+    fn module(&self, memory: &ProcessMemory, file: &str) -> Result<Option<String>, Late> {
         let mut modules = match self.modules.try_lock() {
             Ok(modules) => modules,
             Err(TryLockError::Poisoned(modules)) => modules.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::WouldBlock) => return Err(Late),
         };
         memory.allow_a_table();
         self.python.module(memory, &mut modules, file)
