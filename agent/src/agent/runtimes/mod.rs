@@ -55,6 +55,10 @@ fn language_of(frame: RuntimeWord) -> usize {
 const MAX_NAMELESS: usize = 32_768;
 /// What is remembered of frames may take this part of the agent's memory.
 const NAMES_PART: u64 = 8;
+/// What is learned to name frames by, Python's modules, may take this part of it, in all programs together; it is added
+/// up each time that so much was read.
+const TABLES_PART: u64 = 8;
+const TABLES_READS: u32 = 4_096;
 /// How often a place is asked for that has no name, and how long after the first time: what arrives at once was
 /// taken at once, and has no name for one reason. Each time it is so much longer.
 const MAX_TRIES: u8 = 16;
@@ -174,6 +178,9 @@ pub(super) struct Runtimes {
     /// How often places were asked for that had no name.
     tries: FastMap<(ProgramKey, RuntimePlace), Tries>,
     late: LateFrames,
+    /// What tables may take, and what was read since they were added up.
+    tables_limit_bytes: u64,
+    tables_reads: u32,
     soon: Vec<Soon>,
     stats: RuntimeStats,
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
@@ -185,6 +192,7 @@ impl Runtimes {
     pub(super) fn within(memory_limit_bytes: u64) -> Self {
         Self {
             known: KnownFrames::within(memory_limit_bytes / NAMES_PART),
+            tables_limit_bytes: memory_limit_bytes / TABLES_PART,
             ..Self::default()
         }
     }
@@ -196,9 +204,33 @@ impl Runtimes {
         }
     }
 
-    /// Forgets the frames of places that nobody asked for since the last call, where memory is short.
+    /// Forgets the frames of places that nobody asked for since the last call, and what can be learned anew, where
+    /// memory is short.
     pub(super) fn age(&mut self) {
+        self.late = LateFrames::default();
         self.known.age();
+        self.readers().for_each(|reader| reader.forget_tables());
+    }
+
+    fn readers(&self) -> impl Iterator<Item = &Arc<dyn Reader>> {
+        let states = self.programs.values().flat_map(|program| &program.of_languages);
+        states.flatten().filter_map(|state| match state {
+            State::Ready(reader) => Some(reader),
+            _ => None,
+        })
+    }
+
+    /// Tables have grown by what took so many reads at most: together they stay within their memory.
+    fn keep_tables(&mut self, reads: u32) {
+        self.tables_reads = self.tables_reads.saturating_add(reads);
+        if self.tables_reads < TABLES_READS {
+            return;
+        }
+        self.tables_reads = 0;
+        let bytes: u64 = self.readers().map(|reader| reader.table_bytes()).sum();
+        if bytes > self.tables_limit_bytes {
+            self.readers().for_each(|reader| reader.forget_tables());
+        }
     }
 
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
@@ -399,6 +431,7 @@ impl Runtimes {
         self.allowance.admit(key, now_ns).map_err(Unnamed::PutOff)?;
         let (named, reads) = guarded_for(asked.0, asked.1).unzip();
         self.allowance.took(key, reads.unwrap_or(0));
+        self.keep_tables(reads.unwrap_or(0));
         match named {
             Some(Ok(named)) => {
                 let frames: Frames = named.into_iter().map(|frame| self.known.intern(frame)).collect();

@@ -1,6 +1,6 @@
 //! CPython: which programs have it, what the kernel side is told of it, names of its frames.
 
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::language::{Language, Reader, Reading};
 use super::library::{KnownFile, KnownFiles, Library, Tables, having};
@@ -95,6 +95,16 @@ impl Reader for Program {
         to.cpython = described(&self.python.walked());
     }
 
+    fn table_bytes(&self) -> u64 {
+        self.free_modules().map_or(0, |modules| modules.bytes())
+    }
+
+    fn forget_tables(&self) {
+        if let Some(mut modules) = self.free_modules() {
+            modules.forget();
+        }
+    }
+
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
         match (place.frame, place.detail) {
             (RuntimeWord::Python(code), Some(detail)) => self.frame(memory, code, detail),
@@ -168,13 +178,18 @@ impl Program {
         }
     }
 
+    /// None while somebody asks for one.
+    fn free_modules(&self) -> Option<MutexGuard<'_, Modules>> {
+        match self.modules.try_lock() {
+            Ok(modules) => Some(modules),
+            Err(TryLockError::Poisoned(modules)) => Some(modules.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// The module of a file's functions. Where a thread was left behind that asks for one, nobody waits for it.
     fn module(&self, memory: &ProcessMemory, file: &str) -> Result<Option<String>, Late> {
-        let mut modules = match self.modules.try_lock() {
-            Ok(modules) => modules,
-            Err(TryLockError::Poisoned(modules)) => modules.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(Late),
-        };
+        let mut modules = self.free_modules().ok_or(Late)?;
         memory.allow_a_table();
         self.python.module(memory, &mut modules, file)
     }

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
 
 /// A program that has ended can't be asked for what it ran last.
@@ -108,4 +110,57 @@ fn a_name_in_part_holds_until_there_is_a_whole_one() {
     let tries = (0..u64::from(late::MAX_TRIES)).map(|_| runtimes.in_part(key, place(5), &part, 1).is_final);
     assert_eq!(tries.filter(|is_final| *is_final).count(), 1);
     assert_eq!(told(runtimes.frames(key, place(5), None, 2)), (name("Queue.get"), true));
+}
+
+/// Has learned tables of so many bytes.
+#[derive(Debug)]
+struct Learned(AtomicU64);
+
+impl Reader for Learned {
+    fn describe(&self, _to: &mut so_runtime) {}
+
+    fn table_bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn forget_tables(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn named(&self, _memory: &ProcessMemory, _place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
+        Err(Nameless::Unreadable)
+    }
+}
+
+#[test]
+fn tables_of_all_programs_stay_within_their_memory() {
+    const LIMIT_BYTES: u64 = 100_000;
+    let mut runtimes = Runtimes::within(TABLES_PART * LIMIT_BYTES);
+    let readers: Vec<Arc<Learned>> = (0..10).map(|_| Arc::new(Learned(AtomicU64::new(0)))).collect();
+    for (tgid, reader) in (1..).zip(&readers) {
+        let key = ProgramKey {
+            tgid,
+            start_ticks: 1,
+            exec_id: 0,
+        };
+        let reader: Arc<dyn Reader> = Arc::<Learned>::clone(reader);
+        runtimes.programs.entry(key).or_default().of_languages[1] = Some(State::Ready(reader));
+    }
+    let learn = |bytes: u64| {
+        readers
+            .iter()
+            .for_each(|reader| reader.0.store(bytes, Ordering::Relaxed))
+    };
+    let learned = || readers.iter().map(|reader| reader.table_bytes()).sum::<u64>();
+    learn(LIMIT_BYTES / 10);
+    runtimes.keep_tables(TABLES_READS);
+    assert_eq!(learned(), LIMIT_BYTES);
+    learn(LIMIT_BYTES / 10 + 1);
+    runtimes.keep_tables(TABLES_READS - 1);
+    assert_eq!(learned(), LIMIT_BYTES + 10, "not added up each time");
+    runtimes.keep_tables(1);
+    assert_eq!(learned(), 0);
+    learn(7);
+    runtimes.age();
+    assert_eq!(learned(), 0, "memory is short");
 }

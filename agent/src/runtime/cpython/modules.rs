@@ -57,6 +57,23 @@ pub struct Modules {
     keys: FastMap<u64, Option<usize>>,
 }
 
+impl Modules {
+    /// Memory that the maps take, with the room that they keep.
+    pub fn bytes(&self) -> u64 {
+        // A map of hashbrown has a byte beside each entry, and is at most seven eighths full.
+        let of = |capacity: usize, entry_bytes: usize| capacity * 8 / 7 * (entry_bytes + 1);
+        (of(self.of_files.capacity(), 16) + of(self.seen.capacity(), 8)) as u64
+    }
+
+    /// Forgets all but where the tables are: it is looked through them anew.
+    pub fn forget(&mut self) {
+        *self = Self {
+            offset: self.offset,
+            ..Self::default()
+        };
+    }
+}
+
 /// It could not be found out this time: something could not be read, or changed meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late;

@@ -474,6 +474,12 @@ fn modules_are_read_once() {
     assert!(then < 16, "{then}");
     let (name, unknown) = module("/srv/none.py");
     assert!(name.is_none() && unknown < 12, "{unknown}");
+    let bytes = known.bytes();
+    assert!((24 * 24..4096).contains(&bytes), "{bytes}");
+    known.forget();
+    assert_eq!(known.bytes(), 0);
+    let name = python.module(&made.memory, &mut known, "/srv/m7.py").unwrap();
+    assert_eq!((name.as_deref(), known.bytes()), (Some("m7"), bytes));
 }
 
 /// A memory of which only so many reads succeed.
