@@ -471,6 +471,7 @@ impl Sampling {
             ("runtime_frames_put_off", runtimes.put_off),
             ("runtime_frames_put_off_own", runtimes.put_off_own),
             ("runtime_names_forgotten", runtimes.forgotten),
+            ("runtime_modules_forgotten", runtimes.tables_forgotten),
             ("runtimes_unknown", runtimes.unknown),
         ];
         let all = all.into_iter().chain(self.waiting.limits(counters));

@@ -64,6 +64,11 @@ pub(super) trait Reader: Send + Sync + Debug {
     /// Forgets that, unless somebody uses it at the moment.
     fn forget_tables(&self) {}
 
+    /// How often they were forgotten since the last call, since they were full.
+    fn take_tables_forgotten(&self) -> u64 {
+        0
+    }
+
     /// The frames of a place, leaf first, of which there is at least one.
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless>;
 }

@@ -101,6 +101,8 @@ pub(super) struct RuntimeStats {
     pub(super) put_off_own: u64,
     /// Places whose frames went for want of memory.
     pub(super) forgotten: u64,
+    /// How often what a program's frames are named by was forgotten, for want of memory or room.
+    pub(super) tables_forgotten: u64,
     /// Programs whose runtime has a layout that is not known.
     pub(super) unknown: u64,
 }
@@ -227,10 +229,15 @@ impl Runtimes {
             return;
         }
         self.tables_reads = 0;
+        let mut forgotten: u64 = self.readers().map(|reader| reader.take_tables_forgotten()).sum();
         let bytes: u64 = self.readers().map(|reader| reader.table_bytes()).sum();
         if bytes > self.tables_limit_bytes {
-            self.readers().for_each(|reader| reader.forget_tables());
+            for reader in self.readers().filter(|reader| reader.table_bytes() > 0) {
+                reader.forget_tables();
+                forgotten += 1;
+            }
         }
+        self.stats.tables_forgotten += forgotten;
     }
 
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.

@@ -105,6 +105,10 @@ impl Reader for Program {
         }
     }
 
+    fn take_tables_forgotten(&self) -> u64 {
+        self.free_modules().map_or(0, |mut modules| modules.take_forgotten())
+    }
+
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
         match (place.frame, place.detail) {
             (RuntimeWord::Python(code), Some(detail)) => self.frame(memory, code, detail),

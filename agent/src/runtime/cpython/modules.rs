@@ -55,6 +55,8 @@ pub struct Modules {
     offset: Option<u32>,
     /// Which attribute a key is.
     keys: FastMap<u64, Option<usize>>,
+    /// How often all was forgotten, since modules that had gone took the room.
+    forgotten: u64,
 }
 
 impl Modules {
@@ -69,8 +71,14 @@ impl Modules {
     pub fn forget(&mut self) {
         *self = Self {
             offset: self.offset,
+            forgotten: self.forgotten,
             ..Self::default()
         };
+    }
+
+    /// How often all was forgotten since the last call, for want of room.
+    pub fn take_forgotten(&mut self) -> u64 {
+        std::mem::take(&mut self.forgotten)
     }
 }
 
@@ -178,6 +186,11 @@ impl Python {
         let dict = self.dict(memory, table)?;
         if modules.tables.contains(&(table, dict.state)) {
             return Ok(());
+        }
+        // Among those that were seen are some that have gone: a table that changes has new ones.
+        if modules.seen.len() >= MAX_MODULES && dict.state[0] < MAX_MODULES as u64 {
+            modules.forget();
+            modules.forgotten += 1;
         }
         let mut is_whole = true;
         for [_, object] in self.pairs(memory, &dict, MAX_MODULES)? {
@@ -321,5 +334,33 @@ impl Python {
             [part(entry, at, 8), part(entry, at + 8, 8)]
         };
         Ok(bytes.chunks_exact(dict.entry_bytes).map(pair).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::Made;
+    use super::*;
+
+    /// Of a program that makes new modules all the time.
+    #[test]
+    fn modules_that_have_gone_leave_their_room() {
+        let (mut made, _) = Made::sample(13);
+        let first = made.module("first", Some("/srv/first.py"));
+        made.modules(&[first]);
+        let python = made.python().unwrap();
+        let mut known = Modules::default();
+        let name = |name: &str| Ok::<_, Late>(Some(name.to_owned()));
+        let module = python.module(&made.memory, &mut known, "/srv/first.py");
+        assert_eq!(module, name("first"));
+        known.seen.extend((1..=MAX_MODULES as u64).map(|gone| (8 * gone, ())));
+        let next = made.module("next", Some("/srv/next.py"));
+        made.modules(&[first, next]);
+        let module = python.module(&made.memory, &mut known, "/srv/next.py");
+        assert_eq!(module, name("next"));
+        assert!(known.seen.len() < 8, "{}", known.seen.len());
+        let module = python.module(&made.memory, &mut known, "/srv/first.py");
+        assert_eq!(module, name("first"));
+        assert_eq!([known.take_forgotten(), known.take_forgotten()], [1, 0]);
     }
 }
