@@ -42,7 +42,7 @@ pub enum Waits {
     On,
     /// No hook is loaded.
     Off,
-    /// Where a thread can be had to tell its own user stack as it comes back: on x86-64, and on Linux 6.18.
+    /// Where a thread can be had to tell its own user stack as it comes back: on x86-64, on arm64 from Linux 6.4 on.
     Auto,
 }
 
@@ -110,10 +110,13 @@ impl WaitHooks {
             }
             loaded => loaded,
         };
+        let cause = if how == Waits::Auto && stacks == UserStacks::AtReturn {
+            "no hook can be put around schedule here; --waits on sees them without it, from Linux 5.18 on"
+        } else {
+            "it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"
+        };
         loaded
-            .inspect_err(
-                |error| tracing::warn!(%error, "waits are not seen: it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"),
-            )
+            .inspect_err(|error| tracing::warn!(%error, "waits are not seen: {cause}"))
             .ok()
     }
 
