@@ -59,4 +59,20 @@ APART int while_free(u32 number)
 	return SO_MAX_PENDING;
 }
 
+/*
+ * The last wait of a thread that ends. The scratch may be that of a thread that was preempted in its walk; and since
+ * interrupts are on, wake-ups must find that it is used.
+ */
+SO_INLINE void finish_last_wait(u32 number)
+{
+	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+
+	number = while_free(number);
+	if (number >= SO_MAX_PENDING || !in_use)
+		return;
+	*(volatile u32 *)in_use = 1;
+	finish_wait(number);
+	*(volatile u32 *)in_use = 0;
+}
+
 #endif

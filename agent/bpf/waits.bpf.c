@@ -535,7 +535,7 @@ int on_end(u64 *ctx)
 	number = wait->pending;
 	wait->pending = 0;
 	if (number)
-		finish_wait(number - 1);
+		finish_last_wait(number - 1);
 	if (counter)
 		count_held(task, &wait->held, counter);
 	if (bpf_task_storage_delete(&waits, task) == 0)

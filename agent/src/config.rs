@@ -93,7 +93,7 @@ pub struct Arguments {
     pub command_lines: CommandLines,
 
     /// Whether threads are seen to wait, off their CPU and for one: on is wherever the kernel can, auto where it
-    /// can have a thread tell its own stack as it comes back (x86-64, or Linux 6.18), off loads no hook.
+    /// can have a thread tell its own stack as it comes back (x86-64, arm64 from Linux 6.4), off loads no hook.
     #[arg(long, env = "STAKEOUT_WAITS", value_name = "HOW", value_enum, default_value_t)]
     pub waits: Waits,
 

@@ -402,6 +402,7 @@ impl Sampling {
             report,
             run_queues: self.run_queues(wait_factor, now)?,
             wait_factor,
+            is_around_schedule: self.sensor.is_around_schedule(),
         };
         let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
         let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
@@ -470,6 +471,7 @@ impl Sampling {
             ("runtime_frames_put_off", runtimes.put_off),
             ("runtime_frames_put_off_own", runtimes.put_off_own),
             ("runtime_names_forgotten", runtimes.forgotten),
+            ("runtime_modules_forgotten", runtimes.tables_forgotten),
             ("runtimes_unknown", runtimes.unknown),
         ];
         let all = all.into_iter().chain(self.waiting.limits(counters));

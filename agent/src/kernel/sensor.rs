@@ -116,6 +116,8 @@ impl Sensor {
             })?
         };
         let mut mappings = Mappings::new(event_ring.epoll_fd(), sample_ring.epoll_fd()).map_err(KernelError::Wait)?;
+        // Before there are hooks: which code the kernel makes for them is told, too.
+        mappings.follow(&cpus);
         let bytes = ring_bytes(cpus.len(), frequency_hz);
         let waits = WaitHooks::load(waits, wait_period_ns, &sampler.maps, bytes, possible_cpus);
         let waits = match waits {
@@ -170,7 +172,6 @@ impl Sensor {
             is_asked_for: false,
             ids_are_of_proc: events::events_have_ids_of_proc(),
         };
-        sensor.mappings.follow(&cpus);
         for cpu in cpus {
             match sensor.timers.add(cpu, &sensor.sampler.progs.sample, &[]) {
                 // A CPU that went away since the list was read is no reason to give up.
@@ -362,6 +363,11 @@ impl Sensor {
     /// Whether threads are seen to wait, in some turns at least.
     pub fn sees_waits(&self) -> bool {
         self.waits.is_some()
+    }
+
+    /// Whether a hook of the agent is around `schedule`, so that what leads to it is in kernel stacks.
+    pub fn is_around_schedule(&self) -> bool {
+        self.waits.as_ref().is_some_and(|(hooks, _)| hooks.is_around_schedule())
     }
 
     /// CPU time that went into seeing threads wait, since the start.

@@ -25,5 +25,6 @@ pub use batch::{Batch, Process, Report, RunQueue, RunQueues, Sample, Woken};
 pub use bursts::{About, BurstCondition, BurstDesk, BurstOrder, BurstPolls, BurstReport, BurstState};
 pub use config::{Identity, Retry, ShipConfig, ShipError, Token};
 pub use losses::{CAUSE_QUEUE_FULL, CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL};
+pub(crate) use run_queues::fit_run_queues;
 pub use shared::ShipStats;
 pub use shipper::{Shipper, Submitted};

@@ -1,6 +1,8 @@
 //! Lengths of waits for a CPU as a resource attribute has them: JSON, as server/docs/wire.md says.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -12,6 +14,8 @@ use crate::metadata::Metadata;
 
 /// The server takes no longer text.
 const MAX_BYTES: usize = 1 << 20;
+/// More than an entry without labels takes, of all lengths.
+const NOBODYS_BYTES: usize = 8192;
 
 /// Those of a CPU, or of what has the same labels on one CPU. What is absent is left out.
 #[derive(Default, Serialize)]
@@ -69,13 +73,53 @@ fn text(label: &Option<Arc<str>>) -> &str {
     label.as_deref().unwrap_or_default()
 }
 
-/// None where nothing waited, and nobody counted. Where it would be too long a text, programs are told for all CPUs.
+/// None where nothing waited, and nobody counted.
 pub(super) fn json(queues: &RunQueues) -> Option<String> {
-    let text = written(queues, &queues.by_program)?;
-    if text.len() <= MAX_BYTES {
-        return Some(text);
+    written(queues, &queues.by_program)
+}
+
+/// Where it would be too long a text, programs are told for all CPUs, and if need be, those that waited least as
+/// nobody's. How many entries of programs on a CPU, and of programs, that was.
+pub(crate) fn fit_run_queues(queues: &mut RunQueues) -> (u64, u64) {
+    if !is_too_long(queues) {
+        return (0, 0);
     }
-    written(queues, &for_all_cpus(&queues.by_program))
+    let on_cpus = queues.by_program.iter().filter(|queue| queue.cpu.is_some()).count() as u64;
+    queues.by_program = for_all_cpus(&queues.by_program);
+    let programs = if is_too_long(queues) { fold_smallest(queues) } else { 0 };
+    (on_cpus, programs)
+}
+
+fn is_too_long(queues: &RunQueues) -> bool {
+    bytes(queues, &queues.by_program) > MAX_BYTES
+}
+
+/// Those that waited least, as far as there is no room for them, are nobody's from now on. Says how many.
+fn fold_smallest(queues: &mut RunQueues) -> u64 {
+    let mut room = MAX_BYTES.saturating_sub(bytes(queues, &[]) + NOBODYS_BYTES);
+    let mut nobodys = RunQueue::default();
+    let mut folded = 0;
+    queues.by_program.sort_by_key(|queue| Reverse(queue.lengths.total_ns));
+    queues.by_program.retain(|queue| {
+        let is_nobodys = queue.executable.is_empty();
+        // Its brackets stand for the comma.
+        let taken = bytes(&RunQueues::default(), slice::from_ref(queue));
+        if !is_nobodys && taken <= room {
+            room -= taken;
+            return true;
+        }
+        nobodys.lengths.add(&queue.lengths);
+        folded += u64::from(!is_nobodys);
+        false
+    });
+    if nobodys.lengths.count() > 0 {
+        queues.by_program.push(nobodys);
+    }
+    folded
+}
+
+fn bytes(queues: &RunQueues, by_program: &[RunQueue]) -> usize {
+    written(queues, by_program).map_or(0, |text| text.len())
 }
 
 fn for_all_cpus(by_program: &[RunQueue]) -> Vec<RunQueue> {
@@ -165,10 +209,58 @@ mod tests {
             by_program: (0..cpus).map(on_cpu).collect(),
             ..RunQueues::default()
         };
-        assert_eq!(json(&queues(900)).unwrap().matches("on_cpu").count(), 900);
-        let text = json(&queues(1100)).unwrap();
+        let mut few = queues(900);
+        assert_eq!(fit_run_queues(&mut few), (0, 0));
+        assert_eq!(json(&few).unwrap().matches("on_cpu").count(), 900);
+        let mut many = queues(1100);
+        assert_eq!(fit_run_queues(&mut many), (1100, 0));
+        let text = json(&many).unwrap();
         let rest = r#""process":"nginx","total_ns":9900,"longest_ns":1099,"lengths":[[1024,1100]]}]"#;
         assert!(text.len() < 2000 && text.ends_with(rest), "{text}");
+    }
+
+    #[test]
+    fn what_is_too_long_for_all_cpus_too_is_nobody_s_where_it_waited_least() {
+        let program = |number: u64| RunQueue {
+            executable: format!("{number}").into(),
+            metadata: Metadata {
+                service: "x".repeat(2000).into(),
+                ..Metadata::default()
+            }
+            .into(),
+            cpu: Some(3),
+            lengths: WaitLengths {
+                total_ns: 1000 + number,
+                longest_ns: 1000 + number,
+                buckets: vec![(1, 1)],
+            },
+            ..RunQueue::default()
+        };
+        let nobodys = RunQueue {
+            lengths: WaitLengths {
+                total_ns: 1_000_000,
+                longest_ns: 5,
+                buckets: vec![(0, 7)],
+            },
+            ..RunQueue::default()
+        };
+        let mut queues = RunQueues {
+            by_program: (0..1000).map(program).chain([nobodys]).collect(),
+            ..RunQueues::default()
+        };
+        let (on_cpus, folded) = fit_run_queues(&mut queues);
+        assert_eq!(on_cpus, 1000);
+        let text = json(&queues).unwrap();
+        // As many as there is room for.
+        assert!(text.len() <= MAX_BYTES && text.len() > MAX_BYTES - NOBODYS_BYTES - 4096);
+        let told = 1000 - folded;
+        assert_eq!(queues.by_program.len() as u64, told + 1);
+        let least = queues.by_program.iter().map(|queue| queue.lengths.total_ns).min();
+        assert_eq!(least, Some(1000 + folded), "those that waited longest have their names");
+        let rest = &queues.by_program[told as usize];
+        assert!(rest.executable.is_empty() && rest.lengths.count() == 7 + folded);
+        let all: u64 = queues.by_program.iter().map(|queue| queue.lengths.total_ns).sum();
+        assert_eq!(all, (0..1000).map(|number| 1000 + number).sum::<u64>() + 1_000_000);
     }
 
     #[test]

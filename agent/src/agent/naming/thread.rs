@@ -63,6 +63,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         mut report,
         run_queues,
         wait_factor,
+        is_around_schedule,
     } = finished;
     // Each location once, and which of them each stack has, one after the other. Frames of a runtime, which have their
     // names already, are counted on from the end.
@@ -136,12 +137,14 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         frame_table.stack(stack, locations)
     });
     let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
-    let waits = |kind| matches!(kind, SampleKind::OffCpu(_) | SampleKind::RunQueue(_));
-    let of_waits = interval.samples.iter().filter(|sample| waits(sample.kind));
-    let mut waiting: Vec<u32> = of_waits.map(|sample| sample.stack).collect();
-    waiting.sort_unstable();
-    waiting.dedup();
-    trampolines::take_out(waiting, &mut stacks, &frame_table.frames);
+    if is_around_schedule {
+        let waits = |kind| matches!(kind, SampleKind::OffCpu(_) | SampleKind::RunQueue(_));
+        let of_waits = interval.samples.iter().filter(|sample| waits(sample.kind));
+        let mut waiting: Vec<u32> = of_waits.map(|sample| sample.stack).collect();
+        waiting.sort_unstable();
+        waiting.dedup();
+        trampolines::take_out(waiting, &mut stacks, &frame_table.frames);
+    }
     let mut processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
     let mut classes: FastMap<u32, WaitClass> = FastMap::default();
     let mut class_of = |stack: u32| {

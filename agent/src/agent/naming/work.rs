@@ -17,6 +17,8 @@ pub(in crate::agent) struct Finished {
     pub(in crate::agent) run_queues: RunQueues,
     /// What samples of waits are to be multiplied by.
     pub(in crate::agent) wait_factor: f64,
+    /// The kernel's stacks may have the agent's own hook.
+    pub(in crate::agent) is_around_schedule: bool,
 }
 
 /// An interval, or word of something else.

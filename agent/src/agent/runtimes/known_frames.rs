@@ -79,15 +79,23 @@ impl KnownFrames {
     pub(super) fn remember(&mut self, key: Key, frames: Frames) {
         let is_heavy = self.young_bytes >= self.limit_bytes / 2 || self.bytes() >= self.turn_at_bytes;
         if is_heavy || self.young.len() >= MAX_PLACES {
-            self.forgotten += if is_heavy { self.old.len() as u64 } else { 0 };
-            self.age();
+            if is_heavy {
+                self.age();
+            } else {
+                self.turn();
+            }
         }
         self.young_bytes += PLACE_BYTES;
         self.young.insert(key, frames);
     }
 
-    /// Begins a new generation: what nobody asked for in the last one goes.
+    /// Begins a new generation where memory is short: what nobody asked for in the last one goes.
     pub(super) fn age(&mut self) {
+        self.forgotten += self.old.len() as u64;
+        self.turn();
+    }
+
+    fn turn(&mut self) {
         self.old = std::mem::take(&mut self.young);
         self.young_bytes = 0;
         let frame_bytes = &mut self.frame_bytes;
@@ -178,6 +186,20 @@ mod tests {
         known.age();
         known.age();
         assert_eq!((known.bytes(), known.interned.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_goes_where_the_agent_has_no_memory_left_is_counted() {
+        let mut known = KnownFrames::within(LIMIT_BYTES);
+        for number in 0..5 {
+            add(&mut known, number, 8);
+        }
+        known.age();
+        assert_eq!(known.forgotten(), 0, "all are still there");
+        assert!(known.recall(key(3)).is_some());
+        known.age();
+        assert_eq!(known.forgotten(), 4);
+        assert!(known.recall(key(3)).is_some() && known.recall(key(2)).is_none());
     }
 
     #[test]

@@ -56,6 +56,19 @@ pub(super) trait Reader: Send + Sync + Debug {
         false
     }
 
+    /// Memory of what was learned to name frames by, which can be learned anew.
+    fn table_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Forgets that, unless somebody uses it at the moment.
+    fn forget_tables(&self) {}
+
+    /// How often they were forgotten since the last call, since they were full.
+    fn take_tables_forgotten(&self) -> u64 {
+        0
+    }
+
     /// The frames of a place, leaf first, of which there is at least one.
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless>;
 }

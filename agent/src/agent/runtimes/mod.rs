@@ -11,6 +11,7 @@ mod asking;
 mod jvm;
 mod known_frames;
 mod language;
+mod late;
 mod library;
 mod php;
 mod place;
@@ -30,6 +31,7 @@ use crate::sys::guarded_for;
 use asking::{Asking, PutOff};
 use known_frames::KnownFrames;
 use language::{Language, Reader};
+use late::LateFrames;
 use library::{KnownFile, KnownFiles};
 use place::Nameless;
 pub(super) use place::RuntimePlace;
@@ -53,6 +55,10 @@ fn language_of(frame: RuntimeWord) -> usize {
 const MAX_NAMELESS: usize = 32_768;
 /// What is remembered of frames may take this part of the agent's memory.
 const NAMES_PART: u64 = 8;
+/// What is learned to name frames by, Python's modules, may take this part of it, in all programs together; it is added
+/// up each time that so much was read.
+const TABLES_PART: u64 = 8;
+const TABLES_READS: u32 = 4_096;
 /// How often a place is asked for that has no name, and how long after the first time: what arrives at once was
 /// taken at once, and has no name for one reason. Each time it is so much longer.
 const MAX_TRIES: u8 = 16;
@@ -95,6 +101,8 @@ pub(super) struct RuntimeStats {
     pub(super) put_off_own: u64,
     /// Places whose frames went for want of memory.
     pub(super) forgotten: u64,
+    /// How often what a program's frames are named by was forgotten, for want of memory or room.
+    pub(super) tables_forgotten: u64,
     /// Programs whose runtime has a layout that is not known.
     pub(super) unknown: u64,
 }
@@ -122,6 +130,8 @@ enum Unnamed {
     /// Too much was asked for, or no answer came in time.
     PutOff(PutOff),
     ForNow(Nameless),
+    /// It was, but for a part that another time may bring.
+    InPart(Frames),
 }
 
 /// What is known of one runtime of a program.
@@ -169,6 +179,10 @@ pub(super) struct Runtimes {
     allowance: Asking,
     /// How often places were asked for that had no name.
     tries: FastMap<(ProgramKey, RuntimePlace), Tries>,
+    late: LateFrames,
+    /// What tables may take, and what was read since they were added up.
+    tables_limit_bytes: u64,
+    tables_reads: u32,
     soon: Vec<Soon>,
     stats: RuntimeStats,
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
@@ -180,6 +194,7 @@ impl Runtimes {
     pub(super) fn within(memory_limit_bytes: u64) -> Self {
         Self {
             known: KnownFrames::within(memory_limit_bytes / NAMES_PART),
+            tables_limit_bytes: memory_limit_bytes / TABLES_PART,
             ..Self::default()
         }
     }
@@ -191,9 +206,38 @@ impl Runtimes {
         }
     }
 
-    /// Forgets the frames of places that nobody asked for since the last call, where memory is short.
+    /// Forgets the frames of places that nobody asked for since the last call, and what can be learned anew, where
+    /// memory is short.
     pub(super) fn age(&mut self) {
+        self.late = LateFrames::default();
         self.known.age();
+        self.readers().for_each(|reader| reader.forget_tables());
+    }
+
+    fn readers(&self) -> impl Iterator<Item = &Arc<dyn Reader>> {
+        let states = self.programs.values().flat_map(|program| &program.of_languages);
+        states.flatten().filter_map(|state| match state {
+            State::Ready(reader) => Some(reader),
+            _ => None,
+        })
+    }
+
+    /// Tables have grown by what took so many reads at most: together they stay within their memory.
+    fn keep_tables(&mut self, reads: u32) {
+        self.tables_reads = self.tables_reads.saturating_add(reads);
+        if self.tables_reads < TABLES_READS {
+            return;
+        }
+        self.tables_reads = 0;
+        let mut forgotten: u64 = self.readers().map(|reader| reader.take_tables_forgotten()).sum();
+        let bytes: u64 = self.readers().map(|reader| reader.table_bytes()).sum();
+        if bytes > self.tables_limit_bytes {
+            for reader in self.readers().filter(|reader| reader.table_bytes() > 0) {
+                reader.forget_tables();
+                forgotten += 1;
+            }
+        }
+        self.stats.tables_forgotten += forgotten;
     }
 
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
@@ -349,6 +393,12 @@ impl Runtimes {
         if let Some(frames) = self.known.recall((key, place)) {
             return known(frames);
         }
+        if let Some(frames) = self.late.until_asked(&(key, place), now_ns) {
+            return Known {
+                is_final: false,
+                ..known(frames)
+            };
+        }
         if self
             .tries
             .get(&(key, place))
@@ -362,7 +412,12 @@ impl Runtimes {
             Err(unnamed) => unnamed,
         };
         let function = LANGUAGES[language_of(place.frame)].function_of(place);
-        if let Some(frames) = function.and_then(|function| self.known.recall((key, function))) {
+        let of_function = function.and_then(|function| self.known.recall((key, function)));
+        if let Unnamed::InPart(frames) = &unnamed {
+            self.count(&unnamed);
+            return self.in_part(key, place, of_function.as_ref().unwrap_or(frames), now_ns);
+        }
+        if let Some(frames) = of_function.or_else(|| self.late.get(&(key, place))) {
             // Its line is not known; where too much was asked for, it is another time.
             return Known {
                 is_final: !matches!(unnamed, Unnamed::PutOff(_)),
@@ -372,7 +427,7 @@ impl Runtimes {
         self.count(&unnamed);
         match unnamed {
             Unnamed::Never => self.nameless(place, true),
-            Unnamed::PutOff(_) => self.nameless(place, false),
+            Unnamed::PutOff(_) | Unnamed::InPart(_) => self.nameless(place, false),
             Unnamed::ForNow(nameless) => self.nameless_for_now(key, place, nameless, now_ns),
         }
     }
@@ -383,12 +438,18 @@ impl Runtimes {
         self.allowance.admit(key, now_ns).map_err(Unnamed::PutOff)?;
         let (named, reads) = guarded_for(asked.0, asked.1).unzip();
         self.allowance.took(key, reads.unwrap_or(0));
+        self.keep_tables(reads.unwrap_or(0));
         match named {
             Some(Ok(named)) => {
                 let frames: Frames = named.into_iter().map(|frame| self.known.intern(frame)).collect();
                 self.known.remember((key, place), Arc::clone(&frames));
                 self.remember_function(key, place, &frames);
+                self.late.remove(&(key, place));
                 Ok(frames)
+            }
+            Some(Err(Nameless::InPart(frames))) => {
+                let frames = frames.into_iter().map(|frame| self.known.intern(frame)).collect();
+                Err(Unnamed::InPart(frames))
             }
             Some(Err(nameless)) => Err(Unnamed::ForNow(nameless)),
             None => Err(Unnamed::PutOff(PutOff::All)),
@@ -416,7 +477,9 @@ impl Runtimes {
         let count = match unnamed {
             Unnamed::ForNow(Nameless::Replaced) => &mut stats.replaced,
             Unnamed::ForNow(Nameless::Unreadable) | Unnamed::Never => &mut stats.unreadable,
-            Unnamed::PutOff(PutOff::All) => &mut stats.put_off,
+            Unnamed::PutOff(PutOff::All) | Unnamed::InPart(_) | Unnamed::ForNow(Nameless::InPart(_)) => {
+                &mut stats.put_off
+            }
             Unnamed::PutOff(PutOff::Own) => &mut stats.put_off_own,
         };
         *count += 1;
@@ -444,6 +507,19 @@ impl Runtimes {
                 (reader.named(&memory, place), memory.reads())
             }),
         ))
+    }
+
+    /// With this name until it is asked for again, if it is.
+    fn in_part(&mut self, key: ProgramKey, place: RuntimePlace, frames: &Frames, now_ns: u64) -> Known {
+        let is_final = self.late.add((key, place), frames, now_ns);
+        if is_final {
+            self.late.remove(&(key, place));
+            self.known.remember((key, place), Arc::clone(frames));
+        }
+        Known {
+            is_final,
+            ..known(Arc::clone(frames))
+        }
     }
 
     /// Without a name until it is asked for again, if it is, and that not for ever.
@@ -518,68 +594,4 @@ fn known(frames: Frames) -> Known {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A program that has ended can't be asked for what it ran last.
-    #[test]
-    fn another_place_of_a_known_function_has_its_name_after_the_program_s_end() {
-        let key = ProgramKey {
-            tgid: 7,
-            start_ticks: 1,
-            exec_id: 0,
-        };
-        let place = |instruction: u64, hash: u64| RuntimePlace {
-            frame: RuntimeWord::Python(0x7f00_0000_1000),
-            detail: Some(instruction | hash << 20),
-            innermost: false,
-        };
-        let mut runtimes = Runtimes::default();
-        let frame = runtimes.known.intern(Frame {
-            kind: FrameKind::Interpreted("cpython"),
-            function: Some("queue.Queue.get".into()),
-            line: 12,
-            ..Frame::unknown()
-        });
-        let frames = Frames::from([frame]);
-        runtimes.known.remember((key, place(3, 77)), Arc::clone(&frames));
-        runtimes.remember_function(key, place(3, 77), &frames);
-        let mut told = |place| {
-            let known = runtimes.frames(key, place, None, 1);
-            assert!(known.is_final);
-            let frame = &known.frames[0];
-            (frame.function.as_deref().map(str::to_owned), frame.line)
-        };
-        let name = || Some("queue.Queue.get".to_owned());
-        assert_eq!(told(place(3, 77)), (name(), 12));
-        assert_eq!(told(place(9, 77)), (name(), 0), "its line is not known");
-        assert_eq!(told(place(9, 78)), (None, 0), "another function where it lay");
-        assert_eq!(runtimes.stats().unreadable, 1);
-    }
-
-    #[test]
-    fn reasons_are_few_and_of_no_single_process() {
-        let mut counts = BTreeMap::new();
-        for reason in [
-            "Python 3.16: unknown layout".to_owned(),
-            "Python 3.16: unknown layout".to_owned(),
-            "a thread at 0x7f00 makes no sense".to_owned(),
-            "a thread at 0x7f08 makes no sense".to_owned(),
-            "é".repeat(40),
-            "fourth".to_owned(),
-            "fifth".to_owned(),
-            "sixth".to_owned(),
-        ] {
-            count_reason(&mut counts, &reason);
-        }
-        let long = "é".repeat(MAX_REASON_BYTES / 2);
-        let expected = [
-            ("Python 3.16: unknown layout", 2),
-            ("a thread", 2),
-            ("fourth", 1),
-            ("other", 2),
-            (long.as_str(), 1),
-        ];
-        assert_eq!(counts, expected.map(|(reason, count)| (reason.into(), count)).into());
-    }
-}
+mod tests;

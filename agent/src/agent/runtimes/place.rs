@@ -1,5 +1,6 @@
 //! A frame of a runtime before it has a name.
 
+use crate::frames::Frame;
 use crate::kernel::RuntimeWord;
 use crate::runtime::Unreadable;
 
@@ -30,6 +31,8 @@ pub(super) enum Nameless {
     /// Something else stands there by now.
     Replaced,
     Unreadable,
+    /// It has, but for a part that another time may bring.
+    InPart(Vec<Frame>),
 }
 
 impl From<Unreadable> for Nameless {

@@ -1,6 +1,6 @@
 //! CPython: which programs have it, what the kernel side is told of it, names of its frames.
 
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::language::{Language, Reader, Reading};
 use super::library::{KnownFile, KnownFiles, Library, Tables, having};
@@ -9,7 +9,7 @@ use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::cpython::{FrameForm, Layout, Modules, NotReady, Python, SYMBOLS, Walked};
+use crate::runtime::cpython::{FrameForm, Late, Layout, Modules, NotReady, Python, SYMBOLS, Walked};
 
 /// `profile.frame.type` of OTLP.
 const LANGUAGE: &str = "cpython";
@@ -95,6 +95,20 @@ impl Reader for Program {
         to.cpython = described(&self.python.walked());
     }
 
+    fn table_bytes(&self) -> u64 {
+        self.free_modules().map_or(0, |modules| modules.bytes())
+    }
+
+    fn forget_tables(&self) {
+        if let Some(mut modules) = self.free_modules() {
+            modules.forget();
+        }
+    }
+
+    fn take_tables_forgotten(&self) -> u64 {
+        self.free_modules().map_or(0, |mut modules| modules.take_forgotten())
+    }
+
     fn named(&self, memory: &ProcessMemory, place: RuntimePlace) -> Result<Vec<Frame>, Nameless> {
         match (place.frame, place.detail) {
             (RuntimeWord::Python(code), Some(detail)) => self.frame(memory, code, detail),
@@ -148,28 +162,38 @@ impl Program {
         let frame = self
             .python
             .frame(memory, code, instruction, detail >> INSTRUCTION_BITS)?;
-        let function = match self.module(memory, &frame.file) {
-            Some(module) => format!("{module}.{}", frame.function),
-            None => frame.function,
+        let module = self.module(memory, &frame.file);
+        let function = match &module {
+            Ok(Some(module)) => format!("{module}.{}", frame.function),
+            _ => frame.function,
         };
         let file: Arc<str> = frame.file.into();
-        Ok(vec![Frame {
+        let frames = vec![Frame {
             kind: FrameKind::Interpreted(LANGUAGE),
             module: Arc::clone(&file),
             function: Some(function.into()),
             file: Some(file),
             line: frame.line,
             ..Frame::unknown()
-        }])
+        }];
+        match module {
+            Ok(_) => Ok(frames),
+            Err(Late) => Err(Nameless::InPart(frames)),
+        }
+    }
+
+    /// None while somebody asks for one.
+    fn free_modules(&self) -> Option<MutexGuard<'_, Modules>> {
+        match self.modules.try_lock() {
+            Ok(modules) => Some(modules),
+            Err(TryLockError::Poisoned(modules)) => Some(modules.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The module of a file's functions. Where a thread was left behind that asks for one, nobody waits for it.
-    fn module(&self, memory: &ProcessMemory, file: &str) -> Option<String> {
-        let mut modules = match self.modules.try_lock() {
-            Ok(modules) => modules,
-            Err(TryLockError::Poisoned(modules)) => modules.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+    fn module(&self, memory: &ProcessMemory, file: &str) -> Result<Option<String>, Late> {
+        let mut modules = self.free_modules().ok_or(Late)?;
         memory.allow_a_table();
         self.python.module(memory, &mut modules, file)
     }

@@ -9,7 +9,7 @@ use crate::hash::FastMap;
 use crate::kernel::Queued;
 use crate::metadata::Metadata;
 use crate::process::Sighting;
-use crate::ship::{RunQueue, RunQueues};
+use crate::ship::{RunQueue, RunQueues, fit_run_queues};
 
 /// Names and labels that are told apart in an interval; the rest is told together, as nobody's.
 const MOST_PROGRAMS: usize = 1024;
@@ -48,6 +48,9 @@ impl Sampling {
         for lengths in of_programs.chain(queues.by_cpu.values_mut()) {
             stretch(lengths, factor);
         }
+        let (on_cpus, programs) = fit_run_queues(&mut queues);
+        self.waiting.cpus_left_out += on_cpus;
+        self.waiting.programs_left_out += programs;
         Ok(queues)
     }
 }

@@ -42,7 +42,7 @@ pub enum Waits {
     On,
     /// No hook is loaded.
     Off,
-    /// Where a thread can be had to tell its own user stack as it comes back: on x86-64, and on Linux 6.18.
+    /// Where a thread can be had to tell its own user stack as it comes back: on x86-64, on arm64 from Linux 6.4 on.
     Auto,
 }
 
@@ -53,6 +53,7 @@ pub(super) struct WaitHooks {
     skeleton: waits::WaitsSkel<'static>,
     /// When the present turn began; none between two that are observed.
     turn_ns: Option<u64>,
+    is_around_schedule: bool,
     queues: Queues,
     fixed_map_bytes: u64,
 }
@@ -109,10 +110,13 @@ impl WaitHooks {
             }
             loaded => loaded,
         };
+        let cause = if how == Waits::Auto && stacks == UserStacks::AtReturn {
+            "no hook can be put around schedule here; --waits on sees them without it, from Linux 5.18 on"
+        } else {
+            "it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"
+        };
         loaded
-            .inspect_err(
-                |error| tracing::warn!(%error, "waits are not seen: it takes Linux 5.18, and CAP_BPF and CAP_PERFMON"),
-            )
+            .inspect_err(|error| tracing::warn!(%error, "waits are not seen: {cause}"))
             .ok()
     }
 
@@ -182,6 +186,7 @@ impl WaitHooks {
             visit,
             skeleton,
             turn_ns: None,
+            is_around_schedule: stacks == UserStacks::AtReturn,
             queues: Queues::default(),
             fixed_map_bytes,
         };
@@ -191,6 +196,11 @@ impl WaitHooks {
 
     pub(super) fn samples(&self) -> &dyn MapCore {
         &self.skeleton.maps.samples
+    }
+
+    /// True where threads go through a hook of the agent to `schedule`, or went before it was detached.
+    pub(super) fn is_around_schedule(&self) -> bool {
+        self.is_around_schedule
     }
 
     /// Has the kernel look at all threads. Those whose clock has passed a point are in the ring afterwards.

@@ -11,6 +11,9 @@ use crate::sys::clock_ticks_per_second;
 
 /// A program without waits for so many readings is forgotten: it may have ended.
 const FORGET_AFTER: u32 = 24;
+/// For so many where there are more entries than this: of one CPU there is room for 4,096.
+const FORGET_SOON_AFTER: u32 = 4;
+const MANY: usize = 2048;
 
 /// Waits of a program for one CPU that ended in an interval.
 #[derive(Debug)]
@@ -78,6 +81,7 @@ impl Queues {
         };
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
         let (mut queued, mut ended) = (Vec::new(), Vec::new());
+        let forget_after = forget_after(self.known.len());
         for bytes in map.keys() {
             let value = map.lookup(&bytes, MapFlags::ANY).map_err(reading)?;
             let (Some(key), Some(now)) = (
@@ -107,7 +111,7 @@ impl Queues {
                 continue;
             }
             *idle += 1;
-            if *idle >= FORGET_AFTER && key.tgid != 0 {
+            if *idle >= forget_after && key.tgid != 0 {
                 ended.push((bytes, key.cpu != 0));
             }
         }
@@ -142,6 +146,15 @@ impl Queues {
     }
 }
 
+/// How long an entry stays, where there are so many, to which nothing is added.
+fn forget_after(entries: usize) -> u32 {
+    if entries > MANY {
+        FORGET_SOON_AFTER
+    } else {
+        FORGET_AFTER
+    }
+}
+
 fn comm(queue: &so_queue) -> String {
     let name = queue.comm.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name).into_owned()
@@ -154,5 +167,17 @@ fn added(before: &so_queue_lengths, now: &so_queue_lengths, interval: u64) -> Wa
         total_ns: now.total_ns.saturating_sub(before.total_ns),
         longest_ns: if now.interval == interval { now.longest_ns } else { 0 },
         buckets: buckets.filter(|(_, count)| *count > 0).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_wait_makes_room_sooner_where_there_are_many() {
+        assert_eq!([0, 100, MANY].map(forget_after), [24; 3]);
+        // Half of what there is room for, of one CPU each.
+        assert_eq!([MANY + 1, 4096, 8192].map(forget_after), [4; 3]);
     }
 }

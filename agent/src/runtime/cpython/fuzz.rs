@@ -86,6 +86,7 @@ pub(crate) fn memory(bytes: &[u8]) {
         let mut modules = Modules::default();
         for file in ["/usr/lib/queue.py", "/usr/lib/other.py"] {
             let module = python.module(&counted, &mut modules, file);
+            let module = module.ok().flatten();
             assert!(module.is_none_or(|module| !module.is_empty() && module.len() <= MAX_NAME_BYTES));
             assert!(counted.reads.replace(0) < MAX_MODULE_READS);
         }

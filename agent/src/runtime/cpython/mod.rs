@@ -22,7 +22,7 @@ mod text;
 
 pub use frame::PythonFrame;
 pub use layout::{Layout, LayoutError, SYMBOLS, Version};
-pub use modules::Modules;
+pub use modules::{Late, Modules};
 pub use offsets::FrameForm;
 pub use running::{NotReady, Python, Walked};
 

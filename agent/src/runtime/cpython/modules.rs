@@ -55,7 +55,36 @@ pub struct Modules {
     offset: Option<u32>,
     /// Which attribute a key is.
     keys: FastMap<u64, Option<usize>>,
+    /// How often all was forgotten, since modules that had gone took the room.
+    forgotten: u64,
 }
+
+impl Modules {
+    /// Memory that the maps take, with the room that they keep.
+    pub fn bytes(&self) -> u64 {
+        // A map of hashbrown has a byte beside each entry, and is at most seven eighths full.
+        let of = |capacity: usize, entry_bytes: usize| capacity * 8 / 7 * (entry_bytes + 1);
+        (of(self.of_files.capacity(), 16) + of(self.seen.capacity(), 8)) as u64
+    }
+
+    /// Forgets all but where the tables are: it is looked through them anew.
+    pub fn forget(&mut self) {
+        *self = Self {
+            offset: self.offset,
+            forgotten: self.forgotten,
+            ..Self::default()
+        };
+    }
+
+    /// How often all was forgotten since the last call, for want of room.
+    pub fn take_forgotten(&mut self) -> u64 {
+        std::mem::take(&mut self.forgotten)
+    }
+}
+
+/// It could not be found out this time: something could not be read, or changed meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Late;
 
 /// A dictionary as it was at one time.
 struct Dict {
@@ -69,39 +98,43 @@ impl Python {
     /// The name of the module that a file's functions are of, as it has it itself. None where no module says that it
     /// comes from there, or several do, and before 3.11: there code does not know its class, and `queue.get` would be
     /// said of `Queue.get`.
-    pub fn module(&self, memory: &dyn ReadMemory, modules: &mut Modules, file: &str) -> Option<String> {
+    pub fn module(&self, memory: &dyn ReadMemory, modules: &mut Modules, file: &str) -> Result<Option<String>, Late> {
         if self.layout.offsets.form == FrameForm::Objects {
-            return None;
+            return Ok(None);
         }
         // What the interpreter has in itself: the module says that it comes from the library's file all the same.
         if let Some(frozen) = file.strip_prefix("<frozen ").and_then(|rest| rest.strip_suffix('>')) {
-            return (!frozen.is_empty()).then(|| frozen.to_owned());
+            return Ok((!frozen.is_empty()).then(|| frozen.to_owned()));
         }
         if file.is_empty() || file.starts_with('<') {
-            return None;
+            return Ok(None);
         }
         let hash = xxh3_64(file.as_bytes());
         // Once more where another module lies there by now.
         for _ in 0..2 {
             // Also of files that are known: another module of the same file may have come.
-            self.learn(memory, modules);
-            let object = *modules.of_files.get(&hash)?;
+            let learnt = self.learn(memory, modules);
+            let Some(object) = modules.of_files.get(&hash).copied() else {
+                return learnt.map(|()| None);
+            };
             if object == SEVERAL {
-                return None;
+                return Ok(None);
             }
             let [name, own] = self.said(memory, object, &mut modules.keys).unwrap_or_default();
             if own.is_some_and(|own| self.text(memory, own).is_ok_and(|own| own == file)) {
-                return self.text(memory, name?).ok().filter(|name| !name.is_empty());
+                let Some(name) = name else { return Ok(None) };
+                let name = self.known_text(memory, name).map_err(|_| Late)?;
+                return Ok(name.filter(|name| !name.is_empty()));
             }
             modules.of_files.remove(&hash);
             modules.seen.remove(&object);
             modules.tables.clear();
         }
-        None
+        Err(Late)
     }
 
     /// Looks through what is new in each interpreter's table.
-    fn learn(&self, memory: &dyn ReadMemory, modules: &mut Modules) {
+    fn learn(&self, memory: &dyn ReadMemory, modules: &mut Modules) -> Result<(), Late> {
         if let Some(main) = modules.main.take()
             && self.meet(memory, modules, main).is_err()
         {
@@ -109,17 +142,21 @@ impl Python {
         }
         let offsets = &self.layout.offsets;
         let head = self.layout.runtime.saturating_add(u64::from(offsets.interpreters_head));
-        let mut interpreter = word(memory, head).unwrap_or(0);
+        let mut learnt = Ok(());
+        let mut interpreter = word(memory, head).map_err(|_| Late)?;
         for _ in 0..MAX_INTERPRETERS {
             if !is_object(interpreter) {
                 break;
             }
-            if let Some(table) = self.table(memory, modules, interpreter) {
-                let _ = self.look_through(memory, modules, table);
+            if let Some(table) = self.table(memory, modules, interpreter)
+                && self.look_through(memory, modules, table).is_err()
+            {
+                learnt = Err(Late);
             }
             let next = interpreter.saturating_add(u64::from(offsets.interpreter_next));
-            interpreter = word(memory, next).unwrap_or(0);
+            interpreter = word(memory, next).map_err(|_| Late)?;
         }
+        learnt
     }
 
     /// An interpreter's table of modules.
@@ -144,10 +181,16 @@ impl Python {
         found.map(u32::from)
     }
 
+    /// Fails where the table can't be read to its end, or was another one at the end.
     fn look_through(&self, memory: &dyn ReadMemory, modules: &mut Modules, table: u64) -> Result<(), Unreadable> {
         let dict = self.dict(memory, table)?;
         if modules.tables.contains(&(table, dict.state)) {
             return Ok(());
+        }
+        // Among those that were seen are some that have gone: a table that changes has new ones.
+        if modules.seen.len() >= MAX_MODULES && dict.state[0] < MAX_MODULES as u64 {
+            modules.forget();
+            modules.forgotten += 1;
         }
         let mut is_whole = true;
         for [_, object] in self.pairs(memory, &dict, MAX_MODULES)? {
@@ -166,7 +209,12 @@ impl Python {
         if is_whole && modules.tables.len() < MAX_INTERPRETERS {
             modules.tables.push((table, dict.state));
         }
-        Ok(())
+        // What could not be read may be of one module alone; here it is seen whether anything still can be.
+        if self.dict(memory, table)?.state == dict.state {
+            Ok(())
+        } else {
+            Err(Unreadable::Replaced)
+        }
     }
 
     /// Remembers which file a module comes from.
@@ -174,7 +222,7 @@ impl Python {
         let [name, file] = self.said(memory, object, &mut modules.keys)?;
         let file = file.map(|file| self.known_text(memory, file)).transpose()?.flatten();
         let Some(file) = file else {
-            let name = name.and_then(|name| self.text(memory, name).ok());
+            let name = name.map(|name| self.known_text(memory, name)).transpose()?.flatten();
             if name.as_deref() == Some("__main__") {
                 modules.main = Some(object);
             } else {
@@ -286,5 +334,33 @@ impl Python {
             [part(entry, at, 8), part(entry, at + 8, 8)]
         };
         Ok(bytes.chunks_exact(dict.entry_bytes).map(pair).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::Made;
+    use super::*;
+
+    /// Of a program that makes new modules all the time.
+    #[test]
+    fn modules_that_have_gone_leave_their_room() {
+        let (mut made, _) = Made::sample(13);
+        let first = made.module("first", Some("/srv/first.py"));
+        made.modules(&[first]);
+        let python = made.python().unwrap();
+        let mut known = Modules::default();
+        let name = |name: &str| Ok::<_, Late>(Some(name.to_owned()));
+        let module = python.module(&made.memory, &mut known, "/srv/first.py");
+        assert_eq!(module, name("first"));
+        known.seen.extend((1..=MAX_MODULES as u64).map(|gone| (8 * gone, ())));
+        let next = made.module("next", Some("/srv/next.py"));
+        made.modules(&[first, next]);
+        let module = python.module(&made.memory, &mut known, "/srv/next.py");
+        assert_eq!(module, name("next"));
+        assert!(known.seen.len() < 8, "{}", known.seen.len());
+        let module = python.module(&made.memory, &mut known, "/srv/first.py");
+        assert_eq!(module, name("first"));
+        assert_eq!([known.take_forgotten(), known.take_forgotten()], [1, 0]);
     }
 }

@@ -384,7 +384,7 @@ fn a_function_s_module_is_the_one_of_its_file() {
         made.modules(&[main, 0, queue, queue, again[0], again[1], other]);
         let python = made.python().unwrap();
         let mut known = Modules::default();
-        let mut module = |made: &Made, file: &str| python.module(&made.memory, &mut known, file);
+        let mut module = |made: &Made, file: &str| python.module(&made.memory, &mut known, file).unwrap();
         if minor < 11 {
             assert_eq!(module(&made, "/usr/lib/queue.py"), None, "code does not know its class");
             continue;
@@ -422,11 +422,11 @@ fn the_main_module_gets_its_file_late() {
         made.modules(&[main]);
         let python = made.python().unwrap();
         let mut known = Modules::default();
-        assert_eq!(python.module(&made.memory, &mut known, "/srv/main.py"), None);
+        assert_eq!(python.module(&made.memory, &mut known, "/srv/main.py"), Ok(None));
         let whole = made.module("__main__", Some("/srv/main.py"));
         let dict = word(&made.memory, whole + 16).unwrap();
         made.memory.word(main + 16, dict);
-        let module = python.module(&made.memory, &mut known, "/srv/main.py");
+        let module = python.module(&made.memory, &mut known, "/srv/main.py").unwrap();
         assert_eq!(module.as_deref(), Some("__main__"), "{minor}");
     }
 }
@@ -446,7 +446,7 @@ fn modules_of_all_interpreters_are_looked_at() {
     made.modules(&[first]);
     let python = made.python().unwrap();
     let mut known = Modules::default();
-    let mut module = |file: &str| python.module(&made.memory, &mut known, file);
+    let mut module = |file: &str| python.module(&made.memory, &mut known, file).unwrap();
     assert_eq!(module("/srv/sub.py").as_deref(), Some("sub"));
     assert_eq!(module("/usr/lib/queue.py").as_deref(), Some("queue"), "of each its own");
 }
@@ -463,7 +463,7 @@ fn modules_are_read_once() {
     let mut known = Modules::default();
     let counted = crate::runtime::reading::Counted::new(&made.memory);
     let mut module = |file: &str| {
-        let module = python.module(&counted, &mut known, file);
+        let module = python.module(&counted, &mut known, file).unwrap();
         (module, counted.reads.replace(0))
     };
     let (name, first) = module("/srv/m7.py");
@@ -474,4 +474,57 @@ fn modules_are_read_once() {
     assert!(then < 16, "{then}");
     let (name, unknown) = module("/srv/none.py");
     assert!(name.is_none() && unknown < 12, "{unknown}");
+    let bytes = known.bytes();
+    assert!((24 * 24..4096).contains(&bytes), "{bytes}");
+    known.forget();
+    assert_eq!(known.bytes(), 0);
+    let name = python.module(&made.memory, &mut known, "/srv/m7.py").unwrap();
+    assert_eq!((name.as_deref(), known.bytes()), (Some("m7"), bytes));
+}
+
+/// A memory of which only so many reads succeed.
+struct Until<'a>(&'a Made, Cell<usize>);
+
+impl ReadMemory for Until<'_> {
+    fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        let left = self.1.get();
+        self.1.set(left.saturating_sub(1));
+        left > 0 && self.0.memory.read(address, to)
+    }
+}
+
+/// Wherever the reading ends, no file is said to be of no module; and what is of none is told as that in the end.
+#[test]
+fn what_could_not_be_read_leaves_the_module_open() {
+    let (mut made, _) = Made::sample(13);
+    let queue = made.module("queue", Some("/usr/lib/queue.py"));
+    let jobs = made.module("app.jobs", Some("/srv/app/jobs.py"));
+    made.modules(&[queue, jobs]);
+    let python = made.python().unwrap();
+    let mut open = 0;
+    for reads in 0..200 {
+        for (file, name) in [("/srv/app/jobs.py", Some("app.jobs")), ("/srv/none.py", None)] {
+            let mut known = Modules::default();
+            let module = python.module(&Until(&made, Cell::new(reads)), &mut known, file);
+            assert!(
+                module.is_err() || module == Ok(name.map(str::to_owned)),
+                "{reads}: {module:?}"
+            );
+            open += usize::from(module.is_err());
+            // The next one goes on from there.
+            let module = python.module(&made.memory, &mut known, file);
+            assert_eq!(module, Ok(name.map(str::to_owned)), "{reads}");
+        }
+    }
+    assert!((20..380).contains(&open), "{open}");
+    // The table is being made anew.
+    let offset = u64::from(made.offsets.modules.unwrap());
+    let table = word(&made.memory, INTERPRETER + offset).unwrap();
+    let keys = word(&made.memory, table + 32).unwrap();
+    let mut known = Modules::default();
+    made.memory.word(table + 32, 0);
+    assert_eq!(python.module(&made.memory, &mut known, "/usr/lib/queue.py"), Err(Late));
+    made.memory.word(table + 32, keys);
+    let module = python.module(&made.memory, &mut known, "/usr/lib/queue.py").unwrap();
+    assert_eq!(module.as_deref(), Some("queue"));
 }

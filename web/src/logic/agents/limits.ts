@@ -33,6 +33,7 @@ export const LIMIT_WORDS: Record<string, string> = {
     "unsymbolized frames of a language's runtime in some samples, since too many were new at once",
   runtime_frames_put_off_own:
     "unsymbolized frames of programs that make new code all the time: the rest of a second is kept for others",
+  runtime_modules_forgotten: "looks through the modules of Python programs done anew, since memory for them was full",
   runtime_names_forgotten: "names of a language's functions given up for want of memory: they are asked for anew",
   runtimes_unknown: "programs with a language's runtime of a layout that this agent does not know",
   kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
