@@ -149,7 +149,10 @@ test("who ended waits is offered for them alone, and comes with the files", asyn
   expect(lines.sort()).toEqual(["[no thread];[no waker known] 1", "reader;main;post 1", "writer;main;unlock 1"]);
   const [saved] = await Promise.all([
     page.waitForEvent("download"),
-    page.locator(".menu-list").getByRole("button", { name: /^HTML file/ }).click(),
+    page
+      .locator(".menu-list")
+      .getByRole("button", { name: /^HTML file/ })
+      .click(),
   ]);
   expect(readFileSync(await saved.path(), "utf8")).toContain("the graph above: who ended these waits");
   await tool.click();
