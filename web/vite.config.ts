@@ -23,10 +23,14 @@ function firstChunk(id: string, modules: Modules): string | null {
 
 /**
  * What two later parts share would be a file that is asked for only once one of them is there. The server names files
- * that begin as a view does beside the page, so that a link to a comparison waits for no round trip more.
+ * that begin as a view does beside the page, so that a link to such a view waits for no round trip more.
  */
-const SHARED = ["src/logic/series/changePoints.ts", "src/logic/compare/baseline.ts"];
-const sharedChunk = (id: string) => (SHARED.some((path) => id.endsWith(path)) ? "ComparePoints" : null);
+const SHARED = {
+  "src/logic/series/changePoints.ts": "ComparePoints",
+  "src/logic/compare/baseline.ts": "ComparePoints",
+  "src/state/answers/timeline.ts": "TimelineSamples",
+};
+const sharedChunk = (id: string) => Object.entries(SHARED).find(([path]) => id.endsWith(path))?.[1] ?? null;
 
 /**
  * What Vite puts around each import of a part would also fetch its styles and what it imports in turn: the styles of

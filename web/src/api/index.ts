@@ -1,12 +1,11 @@
 /**
  * The only room that fetches. In: a path and its parameters; out: the decoded JSON, or an `ApiError` that says what was
- * wrong and what to do. It keeps nothing and retries nothing; the caller's `AbortSignal` ends a request.
+ * wrong and what to do. It keeps nothing and retries nothing; the caller's `AbortSignal` ends a request. What only a
+ * part that comes later asks for stands in a file of its own beside this one.
  */
 import { address, type Parameters, ROOT } from "./address.ts";
 import { ApiError } from "./error.ts";
 import type {
-  Burst,
-  BurstRequest,
   DiffAnswer,
   DiffTopRow,
   FacetsAnswer,
@@ -16,7 +15,6 @@ import type {
   MarkersAnswer,
   NodeRow,
   RunQueueAnswer,
-  SavedView,
   SearchAnswer,
   SeriesAnswer,
   SqlAnswer,
@@ -29,7 +27,7 @@ import type {
 export type * from "./types.ts";
 export { ApiError, type Parameters };
 
-function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
+export function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
   return answered(address(path, parameters), { headers: { accept: "application/json" } }, signal);
 }
 
@@ -39,7 +37,12 @@ async function bytes(path: string, parameters: Parameters, signal: AbortSignal):
   return response.arrayBuffer();
 }
 
-async function answered<T>(target: string, request: RequestInit, signal: AbortSignal, refused = refusal): Promise<T> {
+export async function answered<T>(
+  target: string,
+  request: RequestInit,
+  signal: AbortSignal,
+  refused = refusal,
+): Promise<T> {
   const body = await (await taken(target, request, signal, refused)).text();
   try {
     return JSON.parse(body) as T;
@@ -53,7 +56,12 @@ export function notJson(): ApiError {
 }
 
 /** What the server answered, where it did not refuse. */
-async function taken(target: string, request: RequestInit, signal: AbortSignal, refused = refusal): Promise<Response> {
+export async function taken(
+  target: string,
+  request: RequestInit,
+  signal: AbortSignal,
+  refused = refusal,
+): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(target, { ...request, signal });
@@ -83,7 +91,7 @@ function refusal(status: number, body: string): ApiError {
 }
 
 /** The server's own words. */
-function told(status: number, body: string): ApiError {
+export function told(status: number, body: string): ApiError {
   try {
     const { error } = JSON.parse(body) as { error: { code?: string; message?: string; hint?: string } };
     return new ApiError(error.code ?? "internal", error.message ?? `Status ${status}.`, error.hint ?? "", status);
@@ -93,24 +101,6 @@ function told(status: number, body: string): ApiError {
       : new ApiError("internal", `The server answered with status ${status}.`, "The server's log says more.", status);
   }
 }
-
-/** A token for bursts is none of the browser's: what the server says of it stands as it is. */
-const ofBursts = <T>(path: string, method: string, token: string, body: BurstRequest | null, signal: AbortSignal) =>
-  answered<T>(
-    `${ROOT}/bursts${path}`,
-    {
-      method,
-      headers: {
-        "content-type": "application/json",
-        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-      },
-      body: body && JSON.stringify(body),
-    },
-    signal,
-    told,
-  );
-
-const viewAddress = (name: string) => `${ROOT}/views/${encodeURIComponent(name)}`;
 
 export const api = {
   series: (parameters: Parameters, signal: AbortSignal) => get<SeriesAnswer>("/series", parameters, signal),
@@ -146,25 +136,6 @@ export const api = {
       { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ query }) },
       signal,
     ),
-  views: (signal: AbortSignal) => get<{ views: SavedView[] }>("/views", {}, signal),
-  /** Without a tag a new one; with one it takes the place of what has this tag. */
-  keepView: (name: string, address: string, tag: string | null, signal: AbortSignal) =>
-    answered<SavedView>(
-      viewAddress(name),
-      {
-        method: "PUT",
-        headers: { "content-type": "application/json", ...(tag === null ? {} : { "if-match": tag }) },
-        body: JSON.stringify({ address }),
-      },
-      signal,
-    ),
-  removeView: (name: string, tag: string, signal: AbortSignal) =>
-    taken(viewAddress(name), { method: "DELETE", headers: { "if-match": tag } }, signal),
-  bursts: (signal: AbortSignal) => get<{ bursts: Burst[] }>("/bursts", {}, signal),
-  beginBursts: (request: BurstRequest, token: string, signal: AbortSignal) =>
-    ofBursts<{ bursts: Burst[] }>("", "POST", token, request, signal),
-  endBurst: (id: string, token: string, signal: AbortSignal) =>
-    ofBursts<{ bursts: Burst[] }>(`/${encodeURIComponent(id)}`, "DELETE", token, null, signal),
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),

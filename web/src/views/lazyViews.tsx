@@ -19,6 +19,9 @@ const siblings = () => import("./scope/Siblings.tsx").then(begin);
 const waits = () => withStyles(import("./threads/Waits.ts")).then(begin);
 const timeline = () => withStyles(import("./timeline/Timeline.tsx")).then(begin);
 
+/** What is meant by what is typed into a box for selectors; null where that can't be had now. */
+export const meaning = () => import("../state/screen/meaning.ts").catch(() => null);
+
 /** Saves what is in sight as a file of its own. */
 export function saveAs(kind: "html" | "png" | "svg"): void {
   import("./picture/save.ts")
@@ -80,7 +83,11 @@ export const SourcesDialog = lazy(() => frames().then((file) => file.SourcesDial
 export const InstallLine = lazy(() => panels().then((file) => file.InstallLine));
 export const ShareChoices = lazy(() => panels().then((file) => file.ShareChoices));
 export const ProfileTypes = lazy(() => panels().then((file) => file.ProfileTypes));
-export const Palette = lazy(() => withStyles(import("./palette/Palette.tsx")).then((file) => file.Palette));
+export const Palette = lazy(() => {
+  // It looks for words in the same way, and would ask for the file only once it is there itself.
+  void meaning();
+  return withStyles(import("./palette/Palette.tsx")).then((file) => file.Palette);
+});
 export const Moments = lazy(() => panels().then((file) => file.Moments));
 export const DownloadLinks = lazy(() => frames().then((file) => file.DownloadLinks));
 export const RankTable = lazy(() => frames().then((file) => file.RankTable), <Busy on={true} />);

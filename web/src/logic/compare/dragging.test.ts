@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isSame, SHORTEST_MS } from "../time/windows.ts";
-import { dragged, move, moveEdge, overlapping, placesBefore } from "./dragging.ts";
+import { dragged, move, moveEdge, overlapping, placesBefore, uncovered } from "./dragging.ts";
 
 const bounds = { from: 0, until: 100_000 };
 
@@ -50,5 +50,35 @@ describe("both windows", () => {
     expect(overlapping({ base, comparison: base })).toBe(true);
     expect(overlapping({ base, comparison: { from: 0, until: 90_000 } })).toBe(true);
     expect(overlapping({ base, comparison: { from: 16_000, until: 90_000 } })).toBe(false);
+  });
+});
+
+describe("what lies in no window", () => {
+  const range = { from: 0, until: 100 };
+  it("is before, between and behind them, within the range", () => {
+    const [a, b] = [
+      { from: 10, until: 30 },
+      { from: 60, until: 90 },
+    ];
+    const gaps = [
+      { from: 0, until: 10 },
+      { from: 30, until: 60 },
+      { from: 90, until: 100 },
+    ];
+    expect(uncovered(range, [a, b])).toEqual(gaps);
+    expect(uncovered(range, [b, a])).toEqual(gaps);
+    expect(
+      uncovered(range, [
+        { from: -50, until: 40 },
+        { from: 20, until: 150 },
+      ]),
+    ).toEqual([]);
+    expect(uncovered(range, [{ from: 110, until: 150 }])).toEqual([range]);
+    expect(
+      uncovered(range, [
+        { from: -20, until: -10 },
+        { from: 0, until: 100 },
+      ]),
+    ).toEqual([]);
   });
 });

@@ -72,3 +72,15 @@ export function placesBefore(range: Window): readonly (readonly [string, Window]
     ["same window", range],
   ];
 }
+
+/** What of a range lies in none of the windows, in order. */
+export function uncovered(range: Window, windows: readonly Window[]): Window[] {
+  const out: Window[] = [];
+  let from = range.from;
+  for (const window of [...windows].sort((a, b) => a.from - b.from)) {
+    if (window.from > from && from < range.until) out.push({ from, until: Math.min(window.from, range.until) });
+    from = Math.max(from, window.until);
+  }
+  if (from < range.until) out.push({ from, until: range.until });
+  return out;
+}

@@ -9,43 +9,12 @@ import {
   pairOf,
   placeWithin,
   SHORTEST_MS,
-  uncovered,
   windowOf,
   zoomAround,
   zoomOut,
 } from "./windows.ts";
 
 const bounds = { from: 0, until: 100_000 };
-
-describe("what lies in no window", () => {
-  const range = { from: 0, until: 100 };
-  it("is before, between and behind them, within the range", () => {
-    const [a, b] = [
-      { from: 10, until: 30 },
-      { from: 60, until: 90 },
-    ];
-    const gaps = [
-      { from: 0, until: 10 },
-      { from: 30, until: 60 },
-      { from: 90, until: 100 },
-    ];
-    expect(uncovered(range, [a, b])).toEqual(gaps);
-    expect(uncovered(range, [b, a])).toEqual(gaps);
-    expect(
-      uncovered(range, [
-        { from: -50, until: 40 },
-        { from: 20, until: 150 },
-      ]),
-    ).toEqual([]);
-    expect(uncovered(range, [{ from: 110, until: 150 }])).toEqual([range]);
-    expect(
-      uncovered(range, [
-        { from: -20, until: -10 },
-        { from: 0, until: 100 },
-      ]),
-    ).toEqual([]);
-  });
-});
 
 describe("windows", () => {
   it("are read from texts; what is no time is the last hour", () => {

@@ -93,18 +93,6 @@ export function lengthOfAll(windows: readonly Window[]): number {
   return windows.reduce((sum, window) => sum + lengthOf(window), 0);
 }
 
-/** What of a range lies in none of the windows, in order. */
-export function uncovered(range: Window, windows: readonly Window[]): Window[] {
-  const out: Window[] = [];
-  let from = range.from;
-  for (const window of [...windows].sort((a, b) => a.from - b.from)) {
-    if (window.from > from && from < range.until) out.push({ from, until: Math.min(window.from, range.until) });
-    from = Math.max(from, window.until);
-  }
-  if (from < range.until) out.push({ from, until: range.until });
-  return out;
-}
-
 /** A window's two halves, of which the same time counts: what an A/A control compares. */
 export function halves({ from, until, except = null }: Pierced): { base: Pierced; comparison: Pierced } {
   const times = timesOf({ from, until, except });

@@ -2,10 +2,11 @@
  * A tree while it is put together from another one's frames. In: paths, node by node, and what each of them has itself.
  * Out: a `Tree` whose totals are exactly the sums. Frames of one function under one caller are one node.
  */
-import { judge } from "../tree/judge.ts";
 import { Pairs } from "../tree/pairs.ts";
-import { STEP, type Steps, sorting } from "../tree/slices.ts";
+import { STEP, type Steps } from "../tree/slices.ts";
 import { assembling, frameName, isOfSelf, ROOT, type Tree, widths } from "../tree/tree.ts";
+import { sorting } from "./sorting.ts";
+import { judge } from "./verdict.ts";
 
 /** What adds up: samples, and in a difference those of side A and both sides in the unit of the normalisation. */
 export interface Measures {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf } from "../fixtures.ts";
+import { functionsLike } from "../graph/functionsLike.ts";
 import { callersAndCallees } from "./callers.ts";
-import { functionsLike } from "./functions.ts";
 import { placesOf, placesQuery, sourceText } from "./places.ts";
 import { diffTreeOf, frameName, type Tree, treeOf } from "./tree.ts";
 

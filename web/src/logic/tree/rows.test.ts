@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf, type Frame } from "../fixtures.ts";
 import { Letters, matcherOf, namesOf, search } from "../flame/search.ts";
+import { functionsLike } from "../graph/functionsLike.ts";
+import { modulesOf, rowLabels } from "../graph/key.ts";
 import { functionsOf } from "../table/functionRows.ts";
 import { parseAnswer } from "./answer.ts";
 import { callersAndCallees } from "./callers.ts";
 import { findFocus, focusOf } from "./focus.ts";
 import { pathMatchOf } from "./frameMatch.ts";
-import { functionsLike, modulesOf } from "./functions.ts";
-import { isRow, rowLabels, rowMatchers, titleOf } from "./rows.ts";
+import { isRow, rowMatchers, titleOf } from "./rows.ts";
 import { frameName, ROOT, type Tree, treeOf } from "./tree.ts";
 
 const row = (label: string, name: string, calls: Frame[], self = 0): Frame => ({

@@ -28,19 +28,6 @@ export function titleOf(tree: Tree, node: number): string {
   return name === "" ? `no ${moduleName(tree, node)}` : `${moduleName(tree, node)} ${name}`;
 }
 
-/** Labels that a tree has rows of, outermost first. */
-export function rowLabels(tree: Tree): string[] {
-  const row = rowKind(tree);
-  const labels: string[] = [];
-  // Rows stand above all stacks, so that each level's first frames tell.
-  for (const level of tree.levels.slice(tree.rootRow + 1)) {
-    const first = level.find((node) => tree.kind[node] === row);
-    if (first === undefined) break;
-    labels.push(moduleName(tree, first));
-  }
-  return labels;
-}
-
 /** Whose samples stand at a node: the values of its rows, outermost first. */
 export function rowMatchers(tree: Tree, node: number): LabelMatcher[] {
   return ancestors(tree, node)

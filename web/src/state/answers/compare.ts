@@ -2,8 +2,8 @@
  * Two windows side by side. In: the address, and what was marked in a heatmap. Out: which two windows they are and what
  * they are called, the chart over both, and the difference as the server judged it.
  */
-import { computed } from "@preact/signals";
-import { api, type Parameters } from "../../api/index.ts";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { api, type DiffTopRow, type Parameters, type TopAnswer } from "../../api/index.ts";
 import type { Baseline } from "../../logic/compare/baseline.ts";
 import { type SideNames, sideNamesOf } from "../../logic/compare/sideNames.ts";
 import { stackOf } from "../../logic/series/stack.ts";
@@ -29,6 +29,18 @@ import { marks } from "./heatmap.ts";
 
 const { view, type, query, from, until, by, baseQuery, baseFrom, baseUntil } = fields;
 const { normalize, measure, confidence, chartFrom, chartUntil } = fields;
+
+/** Labels by which both sides are told apart, in the order of their tabs. */
+export const LABEL_ORDER = ["service", "pod", "unit", "container", "node", "process", "thread", "version"];
+
+/** What the part of the page that compares brings once it is there: until then nothing is judged by labels. */
+export interface ByLabels {
+  /** Labels that nothing in the range has, as far as that is known. */
+  absentLabels: ReadonlySignal<readonly string[]>;
+  changedMost: Resource<TopAnswer<DiffTopRow>>;
+}
+
+export const byLabels = signal<ByLabels | null>(null);
 
 /** Whether the lower half of the page shows a difference. */
 export const comparing = computed(

@@ -1,6 +1,6 @@
 /** One window: its chart, its profile and the values that took most of it. */
-import { computed } from "@preact/signals";
-import { ApiError, api, type Parameters } from "../../api/index.ts";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { ApiError, api, type FlamegraphAnswer, type Parameters, type TimelineAnswer } from "../../api/index.ts";
 import type { ParsedFlamegraph } from "../../logic/tree/answer.ts";
 import { fields, rows } from "../address/page.ts";
 import { parse } from "../question/parsing.ts";
@@ -8,7 +8,6 @@ import { ask, grouped, MIN_SHARE, SERIES_LIMIT, selection, TOP_LIMIT } from "../
 import { type Resource, resource } from "../question/resource.ts";
 import { comparing } from "./compare.ts";
 import { heatmapWindow, marks } from "./heatmap.ts";
-import { timelineSums, type WindowSums } from "./timeline.ts";
 
 const { view, by, rank } = fields;
 
@@ -17,6 +16,20 @@ export const exploreSeries: Resource<Awaited<ReturnType<typeof api.series>>> = r
   const parameters = { ...selection.value, by: by.value, limit: SERIES_LIMIT };
   return ask("series", parameters, (signal) => api.series(parameters, signal));
 });
+
+/** An answer about one window without its frames. */
+export type WindowSums = Omit<FlamegraphAnswer, "strings" | "kinds" | "languages" | "nodes">;
+
+/** What the timeline brings once its part of the page is there: until then it asks nothing. */
+export interface Sampled {
+  timeline: Resource<TimelineAnswer>;
+  /** What ran before the frames that are looked for. */
+  beforeHits: Resource<ParsedFlamegraph>;
+  /** Which answer says how good its data is. */
+  sums: ReadonlySignal<Resource<WindowSums> | null>;
+}
+
+export const sampled = signal<Sampled | null>(null);
 
 /** The one window whose profile is shown; null where two are compared, or none is. */
 export const single = computed<Parameters | null>(() => {
@@ -39,7 +52,7 @@ export const flamegraph: Resource<ParsedFlamegraph> = resource(() => {
 
 /** Which answer says how good the data of the one window is that is looked at; null where none does. */
 export const observed = computed<Resource<WindowSums> | null>(
-  () => timelineSums.value ?? (single.value === null ? null : flamegraph),
+  () => sampled.value?.sums.value ?? (single.value === null ? null : flamegraph),
 );
 
 /** Rows that nobody asked for are no reason to show nothing: pairs of rows and stacks have limits of their own. */

@@ -6,16 +6,6 @@ const OF_SAMPLES = ["thread", "tid", "tgid", "cpu"];
 
 export type Facets = Partial<Record<string, Facet>>;
 
-/** The same tables by themselves: of a window with a part left out, which is asked of one label at a time. */
-export async function tablesBy(
-  labels: readonly string[],
-  parameters: Parameters,
-  signal: AbortSignal,
-): Promise<Facets> {
-  const tables = labels.map(async (by) => [by, { by, top: await api.ranking({ ...parameters, by }, signal) }] as const);
-  return Object.fromEntries(await Promise.all(tables));
-}
-
 /** By label; where only roll-ups are left, without those that need single samples. */
 export async function facetsBy(
   labels: readonly string[],

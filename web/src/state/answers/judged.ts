@@ -9,15 +9,14 @@ import { lengthOf, shift } from "../../logic/time/windows.ts";
 import { fields } from "../address/page.ts";
 import { ask, lengths, ownFrames, range, TOP_LIMIT } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
-import { comparing, isPaired, pairParameters } from "./compare.ts";
+import { byLabels, comparing, isPaired, LABEL_ORDER, pairParameters } from "./compare.ts";
 import { facetsBy } from "./facets.ts";
 
 export type Judged = Resource<TopAnswer<DiffTopRow>>;
 
-/** Labels by which both sides are told apart, in the order of their tabs. */
+/** Labels by which both sides are always told apart. */
 const ALWAYS = ["service", "node", "process", "thread"];
 const SOMETIMES = ["pod", "unit", "container", "version"];
-export const LABEL_ORDER = ["service", "pod", "unit", "container", "node", "process", "thread", "version"];
 
 const { tab, type, query, from, until, rank, against, view } = fields;
 
@@ -33,7 +32,7 @@ const found = resource(() => {
 });
 
 /** Labels that nothing in the range has, as far as that is known. */
-export const absentLabels = computed(() => {
+const absentLabels = computed(() => {
   const some = found.data.value;
   return some === null ? [] : SOMETIMES.filter((label) => !some.includes(label));
 });
@@ -96,4 +95,5 @@ export const changedMost: Judged = resource(() => {
 
 export function startJudged(): void {
   for (const answer of [found, labelDiff, threadDiff, selfDiff, changedMost]) answer.start();
+  byLabels.value = { absentLabels, changedMost };
 }

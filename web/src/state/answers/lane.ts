@@ -9,7 +9,7 @@ import { apart, type WaitLane, waitLanes } from "../../logic/waits/lanes.ts";
 import { fields } from "../address/page.ts";
 import { ask } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
-import { hasLane, isLaneOpened, openedLane, timeline } from "./timeline.ts";
+import { hasLane, isLaneOpened, openedLane, startTimeline, timeline } from "./timeline.ts";
 
 interface Drawn {
   chart: Chart | null;
@@ -68,6 +68,7 @@ const busiest = resource(() => {
 export const isOpening = computed(() => isWanted.value && busiest.loading.value);
 
 export function startLane(): void {
+  startTimeline();
   effect(() => {
     if (fields.view.value !== "timeline") {
       wasOpen.value = false;

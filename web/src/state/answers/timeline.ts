@@ -1,6 +1,6 @@
 /** Samples in the order of time, and what ran before those that have a frame. */
 import { computed, signal } from "@preact/signals";
-import { api, type FlamegraphAnswer, type Parameters, type TimelineAnswer } from "../../api/index.ts";
+import { api, type Parameters, type TimelineAnswer } from "../../api/index.ts";
 import { matcherOf, serverPattern } from "../../logic/flame/search.ts";
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { isWait } from "../../logic/text/unit.ts";
@@ -9,10 +9,10 @@ import { fields } from "../address/page.ts";
 import { parse } from "../question/parsing.ts";
 import { ask, MIN_SHARE, ROOT_ONLY, range, SERIES_LIMIT, selection } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
+import { sampled, type WindowSums } from "./explore.ts";
 
 /** Samples of the timeline, unless more are asked for: an answer of a few megabytes. */
 export const USUAL_MOMENTS = 20_000;
-export const MOST_MOMENTS = 100_000;
 
 const { view, type, query, hit, before, limit, waits } = fields;
 
@@ -56,9 +56,6 @@ export const timeline: Resource<TimelineAnswer> = resource(() => {
   };
   return ask("timeline", parameters, (signal) => api.timeline(parameters, signal));
 });
-
-/** An answer about one window without its frames. */
-export type WindowSums = Omit<FlamegraphAnswer, "strings" | "kinds" | "languages" | "nodes">;
 
 /** What was observed of the lane's window, and what was lost there: samples one by one come without it. */
 const laneSums: Resource<WindowSums> = resource(() => {
@@ -112,4 +109,5 @@ export const timelineSums = computed<Resource<WindowSums> | null>(() => {
 
 export function startTimeline(): void {
   for (const answer of [timeline, laneSums, hitCpus, beforeHits]) answer.start();
+  sampled.value = { timeline, beforeHits, sums: timelineSums };
 }

@@ -3,7 +3,8 @@
  * long as one is under way. The token for them is kept in memory alone: neither the address nor the browser has it.
  */
 import { type ReadonlySignal, signal } from "@preact/signals";
-import { ApiError, api, type Burst, type BurstRequest } from "../../api/index.ts";
+import { burstsApi } from "../../api/bursts.ts";
+import { ApiError, type Burst, type BurstRequest } from "../../api/index.ts";
 import { isUnderWay } from "../../logic/agents/bursts.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -33,7 +34,7 @@ let turn = 0;
 export async function askBursts(): Promise<void> {
   const mine = ++turn;
   try {
-    const answer = await api.bursts(patience());
+    const answer = await burstsApi.all(patience());
     if (mine === turn) shelf.value = { bursts: newestFirst(answer.bursts), fault: null };
   } catch (error) {
     if (mine === turn) shelf.value = { bursts: shelf.peek()?.bursts ?? [], fault: faultOf(error) };
@@ -81,9 +82,9 @@ async function attempt(act: () => Promise<readonly Burst[]>): Promise<Outcome> {
 }
 
 export function beginBursts(request: BurstRequest): Promise<Outcome> {
-  return attempt(async () => (await api.beginBursts(request, burstToken.peek(), patience())).bursts);
+  return attempt(async () => (await burstsApi.begin(request, burstToken.peek(), patience())).bursts);
 }
 
 export function endBurst({ id }: Burst): Promise<Outcome> {
-  return attempt(async () => (await api.endBurst(id, burstToken.peek(), patience())).bursts);
+  return attempt(async () => (await burstsApi.end(id, burstToken.peek(), patience())).bursts);
 }

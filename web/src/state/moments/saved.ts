@@ -1,6 +1,7 @@
 /** Views that are kept: the last addresses in this browser, and those with names on the server, which all share. */
 import { type ReadonlySignal, signal } from "@preact/signals";
-import { ApiError, api, type SavedView } from "../../api/index.ts";
+import { ApiError, type SavedView } from "../../api/index.ts";
+import { viewsApi } from "../../api/views.ts";
 import { isOwn, type Recent, recentOf, remembered } from "../../logic/saved/recent.ts";
 import { linkTo } from "../address/page.ts";
 import { keep, kept } from "../screen/kept.ts";
@@ -45,7 +46,7 @@ const faultOf = (error: unknown) => (error instanceof ApiError ? error.message :
 
 export async function askSaved(): Promise<void> {
   try {
-    const { views } = await api.views(patience());
+    const { views } = await viewsApi.all(patience());
     shelf.value = { views: views.filter(({ address }) => isOwn(address)), fault: "" };
   } catch (error) {
     shelf.value = { views: shelf.peek()?.views ?? [], fault: faultOf(error) };
@@ -72,9 +73,9 @@ async function attempt(name: string, act: () => Promise<unknown>): Promise<Kept>
 
 /** Keeps the page's address. Without a tag only where there is none of the name, with one only where it still holds. */
 export function saveView(name: string, tag: string | null): Promise<Kept> {
-  return attempt(name, () => api.keepView(name, linkTo({}), tag, patience()));
+  return attempt(name, () => viewsApi.keep(name, linkTo({}), tag, patience()));
 }
 
 export function removeView({ name, tag }: SavedView): Promise<Kept> {
-  return attempt(name, () => api.removeView(name, tag, patience()));
+  return attempt(name, () => viewsApi.remove(name, tag, patience()));
 }

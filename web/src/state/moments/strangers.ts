@@ -16,8 +16,8 @@ import { splitPath } from "../../logic/tree/focus.ts";
 import { TIME_SORT_KEYS } from "../../logic/waits/threadTime.ts";
 import { FOLDS } from "../address/page.ts";
 import { CHOICES, DEFAULTS, type PageState } from "../address/url.ts";
-import { LABEL_ORDER } from "../answers/judged.ts";
-import { MOST_MOMENTS } from "../answers/timeline.ts";
+import { LABEL_ORDER } from "../answers/compare.ts";
+import { MOST_MOMENTS } from "../question/question.ts";
 
 const TABS = ["frame", "functions", "causes", "spent", "changed", "lists"];
 const SORTS: readonly string[] = [

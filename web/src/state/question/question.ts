@@ -11,6 +11,8 @@ import type { Ask } from "./resource.ts";
 
 export const SERIES_LIMIT = 19;
 export const TOP_LIMIT = 2_000;
+/** Samples of a timeline. */
+export const MOST_MOMENTS = 100_000;
 /** The server folds frames below a millionth of the window, so that nothing is left out of a million samples. */
 export const MIN_SHARE = 0.000001;
 /** Where sums alone are wanted, all but the root is folded. */

@@ -3,13 +3,13 @@
  * for, else of all; of a comparison on both sides.
  */
 import { computed, effect, signal } from "@preact/signals";
-import type { Parameters } from "../../api/index.ts";
+import { api, type Parameters } from "../../api/index.ts";
 import { spentOf } from "../../logic/graph/spentOf.ts";
 import { withMatchers } from "../../logic/labels/selector.ts";
 import { fields } from "../address/page.ts";
 import { comparing, isPaired, pairParameters } from "../answers/compare.ts";
 import { single } from "../answers/explore.ts";
-import { type Facets, facetsBy, tablesBy } from "../answers/facets.ts";
+import { type Facets, facetsBy } from "../answers/facets.ts";
 import { ask } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { selectedRows, settledKey, startFrame } from "./frame.ts";
@@ -60,6 +60,16 @@ export const isSpentStale = computed(
     (comparing.value && spentBefore.stale.value) ||
     (settledKey.value === null && settledSearch.value !== fields.match.value),
 );
+
+/** The same tables by themselves: of a window with a part left out, which is asked of one label at a time. */
+async function tablesBy(
+  labels: readonly string[],
+  parameters: Parameters,
+  signal: AbortSignal,
+): Promise<Facets> {
+  const tables = labels.map(async (by) => [by, { by, top: await api.ranking({ ...parameters, by }, signal) }] as const);
+  return Object.fromEntries(await Promise.all(tables));
+}
 
 function spentBy(name: string, of: () => Parameters | null): Resource<Facets> {
   return resource(() => {

@@ -11,8 +11,7 @@ import { inSlices } from "../../logic/tree/slices.ts";
 import { ROOT, type Tree, withWidth } from "../../logic/tree/tree.ts";
 import { fields, navigate } from "../address/page.ts";
 import { comparing, diff } from "../answers/compare.ts";
-import { flamegraph, single } from "../answers/explore.ts";
-import { beforeHits } from "../answers/timeline.ts";
+import { flamegraph, sampled, single } from "../answers/explore.ts";
 import { lazyFile } from "../lazyFile.ts";
 import { announce } from "../question/resource.ts";
 import { nextSlice } from "./slices.ts";
@@ -24,7 +23,7 @@ export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
   const answer = comparing.value
     ? diff.data.value
     : view.value === "timeline"
-      ? beforeHits.data.value
+      ? (sampled.value?.beforeHits.data.value ?? null)
       : single.value === null
         ? null
         : flamegraph.data.value;
@@ -35,7 +34,11 @@ export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
 
 /** The tree is of an earlier question, and so is what is told of it. */
 export const isTreeStale = computed(() =>
-  comparing.value ? diff.stale.value : (view.value === "timeline" ? beforeHits : flamegraph).stale.value,
+  comparing.value
+    ? diff.stale.value
+    : view.value === "timeline"
+      ? (sampled.value?.beforeHits.stale.value ?? false)
+      : flamegraph.stale.value,
 );
 
 export const transforms = computed(() => transformsOf(fields.transform.value));

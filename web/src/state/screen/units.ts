@@ -29,16 +29,17 @@ import {
 } from "../../logic/text/unit.ts";
 import { fields } from "../address/page.ts";
 import { compareSeries, compareStack, comparing, diff, sideNames } from "../answers/compare.ts";
-import { exploreSeries, flamegraph } from "../answers/explore.ts";
+import { exploreSeries, flamegraph, sampled } from "../answers/explore.ts";
 import { exploreStack } from "../answers/lists.ts";
-import { beforeHits } from "../answers/timeline.ts";
 
 /** What numbers of one window are told in, and levels of charts. */
 export const unitChoice = computed<UnitChoice>(() => fields.unit.value || "cores");
 
+const beforeHits = () => sampled.value?.beforeHits.data.value ?? null;
+
 /** Of the tree: one window's, or side B's in a comparison. */
 export const counted = computed<Unit>(() => {
-  if (fields.view.value === "timeline") return unitOf(beforeHits.data.value);
+  if (fields.view.value === "timeline") return unitOf(beforeHits());
   if (!comparing.value) return unitOf(flamegraph.data.value);
   const answer = diff.data.value;
   return answer === null ? SAMPLES : unitOf({ unit: "samples", ...answer.comparison, type: answer.type });
@@ -78,7 +79,7 @@ export function layerFigure({ mean, amount, samples }: { mean: number; amount: n
 
 /** What a sample of the window's tree stands for. */
 const worth = computed<Worth>(() => {
-  const answer = (fields.view.value === "timeline" ? beforeHits : flamegraph).data.value;
+  const answer = fields.view.value === "timeline" ? beforeHits() : flamegraph.data.value;
   const unit = counted.value;
   if (answer === null) return { secondsPerSample: 0, coresPerSample: 0, samples: 0, unit };
   return { ...measureOf("", answer), samples: answer.samples, unit };

@@ -4,11 +4,18 @@
  * did.
  */
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type * as Completion from "../../logic/labels/completing.ts";
-import { formatSelector, parseSelector, quote, tidySelector, wordOf } from "../../logic/labels/selector.ts";
-import { completing, labelValues, type Meant, meantBy, refusalOf } from "../../state/answers/selector.ts";
+import type { Completing } from "../../logic/labels/completing.ts";
+import {
+  formatSelector,
+  type LabelMatcher,
+  parseSelector,
+  quote,
+  tidySelector,
+  wordOf,
+} from "../../logic/labels/selector.ts";
 import { labels } from "../../state/answers/server.ts";
-import { findFunction, functionsNamed } from "../../state/screen/functionNames.ts";
+import type * as Meaning from "../../state/screen/meaning.ts";
+import { meaning } from "../lazyViews.tsx";
 
 interface Props {
   name: string;
@@ -49,15 +56,14 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(value);
-  const [offer, setOffer] = useState<{ of: string; at: Completion.Completing; caret: number; list: string[] } | null>(
-    null,
-  );
+  const [offer, setOffer] = useState<{ of: string; at: Completing; caret: number; list: string[] } | null>(null);
   const [picked, setPicked] = useState(-1);
   const suggesting = useRef<AbortController | null>(null);
   /** What Enter began: other text alone ends it, and no list of suggestions. */
   const submitting = useRef<AbortController | null>(null);
   const [said, setSaid] = useState<Said | null>(null);
-  const completion = useRef<typeof Completion | null>(null);
+  /** There as soon as something is offered. */
+  const known = useRef<typeof Meaning | null>(null);
 
   // With the render itself: after its picture somebody may have typed.
   useLayoutEffect(() => {
@@ -77,12 +83,11 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   );
 
   /** Side A has no graph of its own to look into. */
-  const functionsLike = (word: string, { functions }: Meant) =>
-    name === "Selector"
-      ? functionsNamed(word, functions, MOST_FUNCTIONS).map(
-          (one) => (one.isElsewhere ? ELSEWHERE : FUNCTION) + one.name,
-        )
-      : [];
+  const functionsLike = (file: typeof Meaning, word: string, { functions }: Meaning.Meant) => {
+    if (name !== "Selector") return [];
+    const named = file.functionsNamed(word, functions, MOST_FUNCTIONS);
+    return named.map((one) => (one.isElsewhere ? ELSEWHERE : FUNCTION) + one.name);
+  };
 
   const close = () => {
     suggesting.current?.abort();
@@ -93,9 +98,9 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     suggesting.current?.abort();
     const mine = new AbortController();
     suggesting.current = mine;
-    const file = await completing();
+    const file = await meaning();
     if (file === null || mine.signal.aborted) return;
-    completion.current = file;
+    known.current = file;
     const at = file.completingAt(now, caret);
     // What was offered for another place must not be taken while the server is asked.
     if (at.what !== offer?.at.what) setOffer(null);
@@ -104,7 +109,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
         ? (labels.data.value?.labels ?? [])
         : at.what === "operator"
           ? OPERATORS
-          : await labelValues(at.label, at.prefix);
+          : await file.labelValues(at.label, at.prefix);
     if (mine.signal.aborted) return;
     const list = file.suggestions(all, at.prefix, MOST);
     setPicked(-1);
@@ -112,8 +117,8 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     offered(list);
     const word = wordOf(now);
     if (word === null || word.length < LEAST_WORD) return;
-    const meant = await meantBy(word, MOST_MEANINGS, mine.signal);
-    if (!mine.signal.aborted) offered([...list, ...meant.values.map(matcherText), ...functionsLike(word, meant)]);
+    const meant = await file.meantBy(word, MOST_MEANINGS, mine.signal);
+    if (!mine.signal.aborted) offered([...list, ...meant.values.map(matcherText), ...functionsLike(file, word, meant)]);
   };
   // Who types before the labels are known is offered them once they are, but no longer who has entered the text.
   const hasLabels = labels.data.value !== null;
@@ -142,17 +147,29 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     setText(tidy);
     setSaid(null);
     const isRead = tidy === "" || tidy === value;
-    const answer = await submitted(async (signal) => (isRead ? null : await refusalOf(tidy, signal)));
+    const answer = await submitted(async (signal) =>
+      isRead ? null : ((await (await meaning())?.refusalOf(tidy, signal)) ?? null),
+    );
     if (answer === null) return;
     if (answer.value === null) onSubmit(tidy);
     else setSaid({ message: answer.value.message, hint: answer.value.hint });
   };
   /** A word is taken where one value is meant; of several each can be chosen. */
   const submitWord = async (word: string) => {
-    const answer = await submitted((signal) => meantBy(word, MOST_MEANINGS, signal));
+    const answer = await submitted(async (signal): Promise<{ values: LabelMatcher[]; functions: string[] } | null> => {
+      const file = await meaning();
+      known.current = file;
+      if (file === null) return null;
+      const meant = await file.meantBy(word, MOST_MEANINGS, signal);
+      return { values: meant.values, functions: functionsLike(file, word, meant) };
+    });
     if (answer === null) return;
-    const [first, ...others] = answer.value.values;
-    const functions = functionsLike(word, answer.value);
+    if (answer.value === null) {
+      setSaid({ message: "A part of the page could not be loaded.", hint: "Load the page anew." });
+      return;
+    }
+    const { values, functions } = answer.value;
+    const [first, ...others] = values;
     if (first === undefined && functions.length === 0) setSaid(unknownWord(word));
     else if (first === undefined) {
       setSaid({
@@ -164,7 +181,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     else {
       setSaid({ message: `Several values contain “${word}”: choose one.`, hint: "" });
       const at = { what: "label", prefix: word, from: 0 } as const;
-      setOffer({ of: word, at, caret: word.length, list: answer.value.values.map(matcherText) });
+      setOffer({ of: word, at, caret: word.length, list: values.map(matcherText) });
     }
   };
   const enter = (now: string) => {
@@ -179,7 +196,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
       close();
       setText(value);
       setSaid(null);
-      findFunction(choice.slice(kind.length));
+      known.current?.findFunction(choice.slice(kind.length));
       return;
     }
     if (offer.at.what === "label" && parseSelector(choice)?.length === 1) {
@@ -188,8 +205,8 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
       return;
     }
     // Of the text that the offer was made for: more may have been typed while the server was asked.
-    if (completion.current === null) return;
-    const done = completion.current.complete(offer.of, offer.caret, offer.at, choice);
+    if (known.current === null) return;
+    const done = known.current.complete(offer.of, offer.caret, offer.at, choice);
     setText(done.text);
     // At once, and not with the next frame: keys that come before it would find the caret at the old place.
     const element = input.current as HTMLInputElement;
@@ -242,7 +259,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
         placeholder={placeholder}
         value={text}
         data-testid={name === "Selector" ? "query" : undefined}
-        onFocus={() => void completing()}
+        onFocus={() => void meaning()}
         onInput={(event) => {
           leaveQuestion();
           setText(event.currentTarget.value);

@@ -3,11 +3,11 @@
  * the arrow keys (Shift: ten times as far). What is dragged is shown at once and reported when it is let go.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { dragged, type Edge, overlapping } from "../../logic/compare/dragging.ts";
+import { dragged, type Edge, overlapping, uncovered } from "../../logic/compare/dragging.ts";
 import { sideText } from "../../logic/compare/sideNames.ts";
 import { duration } from "../../logic/text/format.ts";
 import { rangeText } from "../../logic/time/time.ts";
-import { lengthOf, type Pair, uncovered } from "../../logic/time/windows.ts";
+import { lengthOf, type Pair } from "../../logic/time/windows.ts";
 import { sideNames } from "../../state/answers/compare.ts";
 import { momentAt, type Plot, pixelOf } from "./place.ts";
 

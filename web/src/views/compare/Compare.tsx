@@ -17,9 +17,10 @@ import {
   pair,
   sideNames,
 } from "../../state/answers/compare.ts";
+import { startJudged } from "../../state/answers/judged.ts";
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { present } from "../../state/question/question.ts";
-import { baseStack } from "../../state/screen/findings.ts";
+import { baseStack, startFindings } from "../../state/screen/findings.ts";
 import { level, levelIn, levelTitle } from "../../state/screen/units.ts";
 import { QueryBox } from "../bar/QueryBox.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
@@ -33,10 +34,14 @@ import { Menu } from "../ui/Menu.tsx";
 import { ConfidenceSlider, levelOf, Verdict } from "./Changes.tsx";
 import { CompareProfile } from "./CompareProfile.tsx";
 
-export { startFindings as start } from "../../state/screen/findings.ts";
 /** For the heatmap, where two marks are compared. */
 export { ChangedMost } from "./ChangedMost.tsx";
 export { CompareProfile };
+
+export function start(): void {
+  startJudged();
+  startFindings();
+}
 
 function pairChange(both: Pair, chart: Window | null): Partial<PageState> {
   return {

@@ -4,8 +4,8 @@ import { measureOf } from "../../logic/graph/measure.ts";
 import { isWait } from "../../logic/text/unit.ts";
 import { lengthOf } from "../../logic/time/windows.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
+import { byLabels } from "../../state/answers/compare.ts";
 import { exploreSeries, flamegraph, ranking } from "../../state/answers/explore.ts";
-import { changedMost } from "../../state/answers/judged.ts";
 import { exploreStack, lists } from "../../state/answers/lists.ts";
 import { labels } from "../../state/answers/server.ts";
 import { awaiting } from "../../state/live.ts";
@@ -156,7 +156,10 @@ export function ExploreProfile() {
             title: "Changed most",
             hint: "Since an earlier window",
             content: () => <ChangedMost choice={<RankChoice />} />,
-            isStale: () => changedMost.stale.value && changedMost.data.value?.by === rank,
+            isStale: () => {
+              const changed = byLabels.value?.changedMost;
+              return changed?.stale.value === true && changed.data.value?.by === rank;
+            },
           },
         ]
       : []),

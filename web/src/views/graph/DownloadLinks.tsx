@@ -1,7 +1,7 @@
 /** Links to the same profile in the formats of other tools. */
 import { address, type Parameters } from "../../api/address.ts";
+import { rowLabels } from "../../logic/graph/key.ts";
 import { measureFor } from "../../logic/table/measured.ts";
-import { rowLabels } from "../../logic/tree/rows.ts";
 import { page } from "../../state/address/page.ts";
 import { wokenAsked } from "../../state/moments/wokenBy.ts";
 import { sent } from "../../state/screen/tree.ts";

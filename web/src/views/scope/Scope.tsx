@@ -3,9 +3,8 @@ import { faultsOf } from "../../logic/agents/grade.ts";
 import { isBelow, nextLabel, type Path, pathOf, withoutMatcher } from "../../logic/labels/path.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { byBehind } from "../../state/answers/advance.ts";
-import { comparing } from "../../state/answers/compare.ts";
+import { byLabels, comparing } from "../../state/answers/compare.ts";
 import { observed } from "../../state/answers/explore.ts";
-import { absentLabels } from "../../state/answers/judged.ts";
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { labels } from "../../state/answers/server.ts";
 import { ProfileType } from "../bar/ProfileType.tsx";
@@ -67,7 +66,8 @@ function Data() {
 function Crumbs({ path: { crumbs, filters } }: { path: Path }) {
   const { query, by, view } = page.value;
   const last = crumbs.at(-1);
-  const known = (labels.data.value?.labels ?? []).filter((label) => !absentLabels.value.includes(label));
+  const absent = byLabels.value?.absentLabels.value ?? [];
+  const known = (labels.data.value?.labels ?? []).filter((label) => !absent.includes(label));
   const below = nextLabel(last?.label ?? "node", known);
   // The chart may have gone further, past labels of one value.
   const isCharted = view === "explore" || view === "compare";

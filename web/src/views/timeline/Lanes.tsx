@@ -6,8 +6,8 @@ import { count, plural } from "../../logic/text/format.ts";
 import { spanText } from "../../logic/time/spans.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { labelValues } from "../../state/answers/selector.ts";
 import { hitCpus, laneQuery } from "../../state/answers/timeline.ts";
+import { meaning } from "../lazyViews.tsx";
 import { EmptyNotice } from "../ui/Notices.tsx";
 
 export type Lane = ReturnType<typeof laneOf>;
@@ -106,7 +106,8 @@ function useValues(label: string, word: string): string[] {
   const [values, setValues] = useState<string[]>([]);
   useEffect(() => {
     let wanted = true;
-    void labelValues(label, word).then((list) => {
+    const asked = meaning().then((file) => file?.labelValues(label, word) ?? []);
+    void asked.then((list) => {
       if (!wanted) return;
       const fitting = list.length > MOST_OFFERED ? list.filter((value) => value.includes(word)) : list;
       setValues(

@@ -23,12 +23,12 @@ import { chart, isOpening } from "../../state/answers/lane.ts";
 import {
   isLaneOpened,
   laneQuery,
-  MOST_MOMENTS,
   sought,
   timeline,
   timelineSums,
   USUAL_MOMENTS,
 } from "../../state/answers/timeline.ts";
+import { MOST_MOMENTS } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { MarkerLane, MarkersMenu, Quality } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";

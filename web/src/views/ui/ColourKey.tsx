@@ -13,8 +13,8 @@ import {
   rowPaint,
 } from "../../logic/colour.ts";
 import { changeWords } from "../../logic/compare/sideNames.ts";
-import { kindsOf, modulesOf } from "../../logic/tree/functions.ts";
-import { rowLabels } from "../../logic/tree/rows.ts";
+import { modulesOf, rowLabels } from "../../logic/graph/key.ts";
+import { kindsOf } from "../../logic/tree/functions.ts";
 import { sideNames } from "../../state/answers/compare.ts";
 import { choosePair, colourPair } from "../../state/screen/pair.ts";
 import { theme } from "../../state/screen/theme.ts";
