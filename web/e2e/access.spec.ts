@@ -6,8 +6,8 @@ import { createRequire } from "node:module";
 import type { Locator, Page } from "@playwright/test";
 import { OF_COLOURS, serious, seriousInBoth, turn } from "./axe.ts";
 import { kubeletJump, networkStalls } from "./incidents.ts";
-import { course, WINDOW } from "./known.ts";
-import { at, colours, comparison, expect, pixels, test } from "./stack.ts";
+import { course, drawn, stored, WINDOW } from "./known.ts";
+import { at, colours, comparison, expect, held, pixels, test } from "./stack.ts";
 import { warn } from "./warned.ts";
 import { waitCovered } from "./windows.ts";
 
@@ -340,4 +340,50 @@ test("colours that the system forces, in both themes", async ({ page, windows })
     expect(await serious(page, themes === 0 ? undefined : OF_COLOURS), `of ${themes + 1} themes`).toEqual([]);
     await turn(page);
   }
+});
+
+/** Animations without an end that run now, also of what stands before an element. */
+const moving = (page: Page) =>
+  page.evaluate(() => {
+    const times = document.getAnimations().map(({ effect }) => effect?.getTiming().iterations);
+    return times.filter((one) => one === Number.POSITIVE_INFINITY).length;
+  });
+
+/** How many different pictures the graph shows behind keys, from the second one on. */
+const glided = (page: Page, keys: readonly string[]) =>
+  page.getByTestId("flamegraph").evaluate(async (element, pressed) => {
+    const canvas = element as HTMLCanvasElement;
+    const next = () => new Promise((done) => requestAnimationFrame(done));
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    const seen = new Set<number>();
+    for (const key of pressed) canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    for (let i = 0; i < 2; i++) await next();
+    for (const end = performance.now() + 400; performance.now() < end; await next()) {
+      copy?.drawImage(canvas, 0, 0);
+      let sum = 0;
+      for (const byte of copy?.getImageData(0, 0, canvas.width, canvas.height).data ?? [])
+        sum = (Math.imul(sum, 31) + byte) | 0;
+      seen.add(sum);
+    }
+    return seen.size;
+  }, keys);
+
+test("less motion, where the system asks for it", async ({ page, request }) => {
+  const query = await stored(
+    request,
+    "motionless",
+    ["a", "b", "c", "d"].map((name) => ({ frames: [{ name: "main" }, { name }], samples: 10 })),
+  );
+  const release = await held(page, "**/api/v1/**");
+  await page.goto(at(WINDOW, query));
+  await expect(page.getByTestId("cancel")).toBeVisible();
+  expect(await moving(page)).toBeGreaterThan(0);
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await expect.poll(() => moving(page)).toBe(0);
+  release();
+  await drawn(page);
+  // A zoom by keys, given up before the address has it: what was there before is there at once.
+  await page.getByTestId("flamegraph").focus();
+  expect(await glided(page, ["+", "+", "+", "Escape"])).toBe(1);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 });

@@ -364,3 +364,33 @@ test.describe("compare", () => {
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
   });
 });
+
+/** The hue in degrees that most of the graph's coloured pixels have. */
+async function mainHue(page: Page): Promise<number> {
+  const hues = new Map<number, number>();
+  for (const [colour, count] of await pixels(page, "flamegraph")) {
+    const [r, g, b] = [colour >> 16, (colour >> 8) & 255, colour & 255];
+    const [most, least] = [Math.max(r, g, b), Math.min(r, g, b)];
+    if (most - least < 60) continue;
+    const [from, others] = most === r ? [0, g - b] : most === g ? [120, b - r] : [240, r - g];
+    const hue = Math.round((from + (60 * others) / (most - least) + 360) % 360);
+    hues.set(hue, (hues.get(hue) ?? 0) + count);
+  }
+  return [...hues].reduce((best, one) => (one[1] > best[1] ? one : best), [-1, 0])[0];
+}
+
+test("what grew is orange for who tells no red, in this browser from then on", async ({ page, windows }) => {
+  const isRed = async () => Math.abs((await mainHue(page)) - 4) <= 3;
+  const isOrange = async () => Math.abs((await mainHue(page)) - 30) <= 3;
+  await page.goto(comparison(windows, { more: "key" }));
+  await expect.poll(isRed).toBe(true);
+  await page.getByTestId("pair").selectOption("orange-blue");
+  await expect.poll(isOrange).toBe(true);
+  // It is about who looks: a link of somebody else has it, too.
+  await page.goto(comparison(windows));
+  await expect.poll(isOrange).toBe(true);
+  await page.keyboard.press("Control+k");
+  await page.getByTestId("palette").fill("red and blue");
+  await page.getByRole("option", { name: "Differences in red and blue" }).click();
+  await expect.poll(isRed).toBe(true);
+});

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import type { Page } from "@playwright/test";
+import { drawn, stored, WINDOW } from "./known.ts";
 import {
   at,
   busyOnly,
@@ -411,4 +412,43 @@ test("the tree says whose frames are that begin alike", async ({ page, windows }
   const rows = page.getByTestId("frame-tree").getByRole("treeitem");
   await expect(rows.nth(1)).toContainText(windows.busy);
   await expect(page.getByTestId("frame-tree").locator("span.dim", { hasText: windows.busy }).first()).toBeVisible();
+});
+
+test("all numbers of a window are told in the unit that is chosen, and its link keeps it", async ({ page, request }) => {
+  const frames = (name: string) => [
+    { name: "main", module: "prog" },
+    { name, module: "prog" },
+  ];
+  // A sample is a twentieth of a second, in a window of twenty.
+  const query = await stored(request, "told", [
+    { frames: frames("walk"), samples: 300 },
+    { frames: frames("rest"), samples: 100 },
+  ]);
+  await page.goto(at(WINDOW, { ...query, tab: "functions", match: "walk" }));
+  await drawn(page);
+  const units = page.getByRole("group", { name: "Unit of numbers" });
+  const title = page.locator(".tablebox-title");
+  const self = page
+    .getByRole("grid", { name: "Functions" })
+    .locator(".vtable-row")
+    .filter({ hasText: "walk" })
+    .getByRole("gridcell")
+    .nth(1);
+  for (const [unit, button, head, told, found] of [
+    ["time", "CPU time", "CPU time", /^15\.0\ss75\.0\s%$/, /^75\.0\s% · 15\.0\ss of CPU time, 300 samples in 1 frame/],
+    ["samples", "samples", "samples", /^30075\.0\s%$/, /^75\.0\s% · 300 samples in 1 frame/],
+    // A share alone would hide how much it is.
+    ["share", "%", "share", /^0\.75075\.0\s%$/, /^75\.0\s% · 300 samples in 1 frame/],
+    ["cores", "cores", "cores", /^0\.75075\.0\s%$/, /^75\.0\s% · 0\.750 cores, 300 samples in 1 frame/],
+  ] as const) {
+    await units.getByRole("button", { name: button }).click();
+    await expect.poll(() => parameter(page, "unit")).toBe(unit);
+    await expect(title).toContainText(head);
+    await expect(self).toHaveText(told);
+    await expect(page.getByTestId("found").locator(".found-text")).toHaveText(found);
+  }
+  await page.goBack();
+  await page.reload();
+  await expect(self).toHaveText(/^0\.75075\.0\s%$/);
+  expect(parameter(page, "unit")).toBe("share");
 });

@@ -2,7 +2,7 @@
 import type { Page } from "@playwright/test";
 import { seriousInBoth } from "./axe.ts";
 import { drawn, stored, WINDOW } from "./known.ts";
-import { at, expect, parameter, test } from "./stack.ts";
+import { at, comparison, expect, parameter, test } from "./stack.ts";
 
 const prog = (name: string) => ({ name, module: "prog" });
 
@@ -145,4 +145,29 @@ test("a word in the selector offers functions, and never replaces the page", asy
   await expect(page.getByTestId("selector-fault")).toContainText("Nothing in this time is called “zzzz-nothing”");
   await expect(page.getByTestId("flamegraph")).toBeVisible();
   expect(parameter(page, "query")).toBe(query.query ?? "");
+});
+
+test("a pointer opens it, beside the selector, and in the bar where there is none", async ({ page, windows }) => {
+  for (const address of [at(windows.after), comparison(windows), "/?view=nodes"]) {
+    await page.goto(address);
+    const button = page.getByRole("button", { name: "Go to … (" });
+    await expect(button).toHaveCount(1);
+    await button.click();
+    await expect(page.getByTestId("palette")).toBeFocused();
+    await page.keyboard.press("Escape");
+    await expect(page.getByTestId("palette")).toHaveCount(0);
+  }
+});
+
+test.describe("by touch", () => {
+  test.use({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } });
+
+  test("a finger opens it from the menu of the bar, and takes a choice", async ({ page, windows }) => {
+    await page.goto(at(windows.after));
+    await page.getByRole("button", { name: "More", exact: true }).tap();
+    await page.getByRole("button", { name: "Go to … (" }).tap();
+    await page.getByTestId("palette").fill("heat");
+    await page.getByRole("dialog", { name: "Go to" }).getByRole("option", { name: "Heatmap" }).first().tap();
+    await expect.poll(() => parameter(page, "view")).toBe("heatmap");
+  });
 });

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type APIRequestContext, request } from "@playwright/test";
 import { serious } from "./axe.ts";
-import { at, expect, parameter, test } from "./stack.ts";
+import { at, expect, parameter, placeOf, test } from "./stack.ts";
 import { waitCovered } from "./windows.ts";
 
 /** Of threads the name is what tells them. */
@@ -124,6 +124,28 @@ test("threads' time says what each thread did, by name, by bar and over time", a
   await expect.poll(() => parameter(page, "row")).toBe("=wk-runs");
   await page.emulateMedia({ colorScheme: "dark" });
   expect(await serious(page)).toEqual([]);
+});
+
+test("the time of threads is zoomed by the wheel with Ctrl and by keys, as on every chart; Back undoes it", async ({
+  page,
+}) => {
+  const length = () => Number(parameter(page, "until")) - Number(parameter(page, "from"));
+  const address = at(window, { view: "threads", by: "thread", query: THREADS });
+  await page.goto(address);
+  const brush = page.getByTestId("brush");
+  const box = await placeOf(brush);
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -300);
+  await page.keyboard.up("Control");
+  await expect.poll(length).toBeLessThan(RUN_MS * 0.6);
+  await page.goBack();
+  await expect.poll(length).toBe(RUN_MS);
+  await placeOf(brush);
+  await brush.focus();
+  await page.keyboard.press("+");
+  await expect.poll(length).toBeLessThan(RUN_MS * 0.6);
+  await expect(page.locator(".thread-bar").first()).toBeVisible();
 });
 
 test("waits for a CPU have the course of the chosen row, whatever kinds of waits are left out", async ({ page }) => {

@@ -12,6 +12,7 @@ import { Menu } from "../ui/Menu.tsx";
 import { Progress } from "../ui/Notices.tsx";
 import { Build } from "./Build.tsx";
 import { HelpButton, SavedButton } from "./Help.tsx";
+import { PaletteButton } from "./PaletteKey.tsx";
 import { TimeRange } from "./TimeRange.tsx";
 
 /** Name, title, and what has to be fetched before it is shown. */
@@ -83,6 +84,7 @@ export function Header() {
                 <ShareChoices close={close} />
                 <InstallLine />
                 <div class="more-end">
+                  <PaletteButton isWord />
                   <SavedButton />
                   <ThemeButton />
                   <HelpButton />
@@ -93,6 +95,8 @@ export function Header() {
           </Menu>
         ) : (
           <>
+            {/* Elsewhere it stands beside the selector. */}
+            {view === "nodes" && <PaletteButton />}
             <Menu label="Share ▾" name="Share" class="to-left" onNear={ShareChoices.preload}>
               {(close) => <ShareChoices close={close} />}
             </Menu>

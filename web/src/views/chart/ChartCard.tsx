@@ -1,14 +1,13 @@
 /** The chart of cores over time with its list; what lies over the plot differs between the views. */
 import type { ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { ApiError } from "../../api/error.ts";
 import type { SeriesAnswer } from "../../api/types.ts";
 import { kernelShade, layerColour } from "../../logic/colour.ts";
 import { coveredShare, layerAt, type Mode, NOTHING, type Stack, stepAt, topOf } from "../../logic/series/stack.ts";
 import { percent, shareOf } from "../../logic/text/format.ts";
 import { clock, type Window } from "../../logic/time/time.ts";
-import { isSame, zoomAround } from "../../logic/time/windows.ts";
 import { isOpen, navigate, page } from "../../state/address/page.ts";
 import { labels } from "../../state/answers/server.ts";
 import type { Resource } from "../../state/question/resource.ts";
@@ -24,6 +23,7 @@ import type { Hover } from "./Brush.tsx";
 import { LayerList, layerText } from "./LayerList.tsx";
 import type { Plot } from "./place.ts";
 import { TimeChart } from "./TimeChart.tsx";
+import { useZoom } from "./useZoom.ts";
 
 interface Drawing {
   label: string;
@@ -59,11 +59,6 @@ export interface Hovering {
   zoom: (moment: number, steps: number) => void;
 }
 
-/** One step of the wheel's zoom; what a wheel reports for a notch is about a hundred. */
-const ZOOM_STEP = 1.25;
-const NOTCH = 100;
-/** A gesture of the wheel is over after this pause: only then the server is asked. */
-const SETTLED_MS = 220;
 /** A line is meant by a pointer within this part of the axis. */
 const REACH = 0.05;
 
@@ -95,18 +90,7 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, onRange,
   const [hover, setHover] = useState<Hover | null>(null);
   const shade = theme.value;
   const colours = useMemo(() => coloursOf(stack, shade), [stack, shade]);
-  const [zoomed, setZoomed] = useState<Window | null>(null);
-  const range: Window = useMemo(() => zoomed ?? { from: answer.from, until: answer.until }, [answer, zoomed]);
-  useEffect(() => setZoomed(null), [answer]);
-  useEffect(() => {
-    if (zoomed === null) return;
-    const timer = setTimeout(() => onRange(zoomed), SETTLED_MS);
-    return () => clearTimeout(timer);
-  }, [zoomed]);
-  const zoom = (moment: number, steps: number) => {
-    const next = zoomAround(range, moment, ZOOM_STEP ** -steps, Date.now());
-    if (!isSame(next, range)) setZoomed(next);
-  };
+  const { range, zoom, onWheel } = useZoom(answer, onRange);
   const { by, capacity, draw } = page.value;
   const top = topOf(stack, beside, capacity, draw);
   const step = hover === null ? -1 : stepAt(stack.edges, hover.moment);
@@ -174,7 +158,7 @@ function Chart({ answer, stack, loading, isStale, label, beside = null, onRange,
           draw={draw}
           factor={chartScale.value?.factor ?? 1}
           label={label}
-          onWheel={(moment, delta) => zoom(moment, -delta / NOTCH)}
+          onWheel={onWheel}
         >
           {(plot) =>
             overlay(plot, {

@@ -16,6 +16,8 @@ interface Given {
 }
 
 const ZOOM_MS = 140;
+/** Who asks the system for less motion sees where a zoom leads, and not the way. */
+const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 /** A gesture of the wheel is over after this pause. */
 const SETTLED_MS = 220;
 
@@ -51,7 +53,7 @@ export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon 
   // A zoom glides, so that the eye can follow it; another tree is simply there.
   const lastTree = useRef(tree);
   useLayoutEffect(() => {
-    const still = lastTree.current !== tree || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const still = lastTree.current !== tree || isStill();
     const target = partOf(part, limits);
     lastTree.current = tree;
     if (still) view.current = target;
@@ -72,7 +74,11 @@ export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon 
   /** What the hand chose is given up; where the address has nothing to give up, all comes into sight from here. */
   const reset = () => {
     clearTimeout(resting.current);
-    if (focus === ROOT && part === "") glideTo(limits);
+    if (focus !== ROOT || part !== "") return;
+    if (isStill()) {
+      view.current = limits;
+      draw();
+    } else glideTo(limits);
   };
 
   return { limits, view, show, reset, isGliding: () => gliding.current !== 0 };

@@ -7,6 +7,7 @@ import { byLabels, comparing } from "../../state/answers/compare.ts";
 import { observed } from "../../state/answers/explore.ts";
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { labels } from "../../state/answers/server.ts";
+import { PaletteButton } from "../bar/PaletteKey.tsx";
 import { ProfileType } from "../bar/ProfileType.tsx";
 import { QueryBox } from "../bar/QueryBox.tsx";
 import { DataChip } from "../chart/DataChip.tsx";
@@ -42,6 +43,7 @@ export function Scope() {
         ) : (
           box
         )}
+        {!isNarrow && <PaletteButton />}
         {!isNarrow && hasType && <ProfileType />}
         {!comparing.value && <Data />}
       </div>

@@ -22,6 +22,7 @@ import { rowTime, startThreadTime, threadTime, told } from "../../state/waits/th
 import { Brush, type Hover } from "../chart/Brush.tsx";
 import { layerName } from "../chart/LayerList.tsx";
 import { TimeChart } from "../chart/TimeChart.tsx";
+import { useZoom } from "../chart/useZoom.ts";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actOnValue } from "../chart/valueActions.ts";
 import { WaitChips } from "../lazyViews.tsx";
@@ -94,6 +95,9 @@ function InTurns({ text }: { text: string }) {
   );
 }
 
+/** Until there is an answer. */
+const NO_TIME = { from: 0, until: 1 };
+
 /** All of the selection over time, or the row that was chosen. */
 function Course() {
   const row = chosenRow.value;
@@ -102,11 +106,13 @@ function Course() {
   const answer = source.data.value;
   const stack = useMemo(() => (answer === null ? null : partStack(answer)), [answer]);
   const [hover, setHover] = useState<Hover | null>(null);
+  const { range, zoom, onWheel } = useZoom(answer ?? NO_TIME, ({ from, until }) =>
+    navigate({ from: String(from), until: String(until), live: false }, "wheel"),
+  );
   const shade = theme.value;
   const name = row === null ? "all that is selected" : `${by} ${layerName(row, 0, by)}`;
   if (answer === null || stack === null)
     return <Missing error={source.error.value} loading={source.loading.value} kind="chart" />;
-  const range = { from: answer.from, until: answer.until };
   const top = topOf(stack, null, false, "stacked");
   const step = hover === null ? -1 : stepAt(stack.edges, hover.moment);
   const layer = hover === null ? undefined : stack.layers[layerAt(stack, step, hover.height * top)];
@@ -152,7 +158,7 @@ function Course() {
           draw="stacked"
           factor={1}
           label="Threads over time, by what they did. Drag to choose a window."
-          onWheel={() => {}}
+          onWheel={onWheel}
         >
           {(plot) => (
             <Brush
@@ -161,7 +167,7 @@ function Course() {
               onHover={setHover}
               caption={layer === undefined ? "" : partOf(layer.value ?? "").title}
               spoken={at(total)}
-              onZoom={() => {}}
+              onZoom={zoom}
               onTake={() => {}}
               onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
             />
