@@ -414,7 +414,7 @@ test("the tree says whose frames are that begin alike", async ({ page, windows }
   await expect(page.getByTestId("frame-tree").locator("span.dim", { hasText: windows.busy }).first()).toBeVisible();
 });
 
-test("all numbers of a window are told in the unit that is chosen, and its link keeps it", async ({ page, request }) => {
+test("all numbers of a window are told in the chosen unit, and its link keeps it", async ({ page, request }) => {
   const frames = (name: string) => [
     { name: "main", module: "prog" },
     { name, module: "prog" },

@@ -91,6 +91,23 @@ test.describe("names of everything that are not what they look like", () => {
       });
       expect(answer.status(), await answer.text()).toBe(200);
     };
+    const waits = await request.post("/v1development/profiles", {
+      headers: { "content-type": "application/x-protobuf" },
+      data: Buffer.from(
+        otlp({
+          ...{ service, version, at: TAKEN, node: evil("host"), type: "off_cpu" },
+          frames: [main, { name: evil("leaf"), module: evil("/opt/module") }],
+          // Two threads, each for two seconds: a bar that has room for words.
+          stacks: [1, 2].map((one) => ({
+            frames: [1, 0],
+            samples: 1,
+            times: [TAKEN + 5_000],
+            of: { ...labels(one), "wait.length": 2_000_000_000 },
+          })),
+        }),
+      ),
+    });
+    expect(waits.status(), await waits.text()).toBe(200);
     await send(TAKEN, 400);
     await send(TAKEN - 30_000, 40);
     const marked = await request.post("/api/v1/markers", {
@@ -197,7 +214,18 @@ test.describe("names of everything that are not what they look like", () => {
     await page.goto(at(WINDOW, { view: "timeline", query: `{service=~"service${end}.*",cpu="0"}` }));
     await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(2);
     await expect(page.getByRole("grid")).toContainText("⟨U+202E⟩");
+    // Names of threads and functions stand on the bars of their waits, as what they are.
+    await expect.poll(() => colours(page, "waits")).toBeGreaterThan(2);
     await look("timeline");
+    const written = () => page.evaluate(() => [...((window as Seen).drawn ?? [])]);
+    expect((await written()).filter((text) => /^thread[12]⟨U\+202E⟩/.test(text)).length).toBeGreaterThan(0);
+    await page.goto(at(WINDOW, { view: "threads", by: "process", query: all.query }));
+    await expect(page.getByRole("grid", { name: /^Threads' time by process/ })).toContainText("⟨U+202E⟩");
+    await look("threads' time");
+    await page.goto(at(WINDOW, { ...all, type: "off_cpu", woken: "1" }));
+    await expect(page.getByTestId("woken")).toBeVisible();
+    await expect.poll(() => colours(page)).toBeGreaterThan(1);
+    await look("woken by");
     await page.goto("/?view=nodes&find=host");
     await expect(page.getByRole("grid")).toContainText("host⟨U+202E⟩");
     await look("nodes");

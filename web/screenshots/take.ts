@@ -16,22 +16,32 @@ const SIZES = [
   [390, 844],
 ] as const;
 const THEMES = ["light", "dark"] as const;
-/** Each has a sheet of its own, by its name in the address: `sheets/threads.jpg`. */
-const VIEWS = CHOICES.view ?? [];
+/** Waits, with the graph of who ended them above their own. */
+const WOKEN = "type=off_cpu&woken=1";
+/** Each has a sheet of its own: a view by its name in the address, `sheets/threads.jpg`, and what else fills a screen. */
+const FIRST: readonly (readonly [name: string, address: string])[] = [
+  ...(CHOICES.view ?? []).map((view) => [view, `/?view=${view}`] as const),
+  ["threads by process", "/?view=threads&by=process"],
+  ["woken by", `/?${WOKEN}`],
+];
 const KUBELET = 'query={service="kubelet"}';
+const EMPTY = "from=0&until=60000";
 
 /** What a state does before the page is opened, and the addresses that show it. */
 const STATES: Record<string, { before?: (page: Page) => Promise<unknown>; addresses: string[]; waits?: boolean }> = {
   empty: {
     addresses: [
-      "/?from=0&until=60000",
+      `/?${EMPTY}`,
       "/?view=compare&query={service=%22nobody%22}",
-      "/?view=heatmap&from=0&until=60000",
+      `/?view=heatmap&${EMPTY}`,
+      `/?view=timeline&${EMPTY}`,
+      `/?view=threads&${EMPTY}`,
+      `/?${WOKEN}&${EMPTY}`,
     ],
   },
   loading: {
     before: (page) => page.route("**/api/v1/**", () => {}),
-    addresses: ["/", "/?view=compare", "/?view=nodes"],
+    addresses: ["/", "/?view=compare", "/?view=threads", `/?${WOKEN}`, "/?view=nodes"],
     waits: true,
   },
   error: {
@@ -42,10 +52,21 @@ const STATES: Record<string, { before?: (page: Page) => Promise<unknown>; addres
           json: { error: { code: "overloaded", message: "all turns are taken", hint: "ask again in a moment" } },
         }),
       ),
-    addresses: ["/", "/?view=compare", "/?view=nodes"],
+    addresses: ["/", "/?view=compare", "/?view=threads", `/?${WOKEN}`, "/?view=nodes"],
   },
-  "one process": { addresses: [`/?${KUBELET}`, `/?view=compare&${KUBELET}`, `/?view=timeline&${KUBELET}`] },
-  "three warnings": { before: warn, addresses: ["/?more=data", "/?view=compare&more=data"] },
+  "one process": {
+    addresses: [
+      `/?${KUBELET}`,
+      `/?view=compare&${KUBELET}`,
+      `/?view=timeline&${KUBELET}`,
+      `/?view=threads&by=thread&${KUBELET}`,
+      `/?${WOKEN}&${KUBELET}`,
+    ],
+  },
+  "three warnings": {
+    before: warn,
+    addresses: ["/?more=data", "/?view=compare&more=data", `/?${WOKEN}&more=data`],
+  },
   "10000 nodes": {
     before: (page) => page.route("**/api/v1/nodes", (route) => route.fulfill({ json: { nodes: fleet(10_000) } })),
     addresses: ["/?view=nodes", "/?view=nodes&more=totals", "/?view=nodes&trouble=lost"],
@@ -98,24 +119,24 @@ async function sheet(browser: Browser, name: string, pictures: readonly Picture[
   await page.close();
 }
 
-for (const view of VIEWS)
-  test(view, async ({ browser }) => {
+for (const [name, address] of FIRST)
+  test(name, async ({ browser }) => {
     const pictures: Picture[] = [];
     for (const [width, height] of SIZES)
       for (const theme of THEMES) {
         const page = await browser.newPage({ viewport: { width, height } });
-        const bytes = await picture(page, `/?view=${view}&theme=${theme}`, false);
-        pictures.push({ about: `${view}, ${width} x ${height}, ${theme}`, width, bytes });
+        const bytes = await picture(page, `${address}&theme=${theme}`, false);
+        pictures.push({ about: `${name}, ${width} x ${height}, ${theme}`, width, bytes });
         await page.close();
       }
-    await sheet(browser, view, pictures);
+    await sheet(browser, name, pictures);
   });
 
 for (const [state, { before, addresses, waits = false }] of Object.entries(STATES))
   test(state, async ({ browser }) => {
     const pictures: Picture[] = [];
     for (const theme of THEMES)
-      for (const [width, height] of [SIZES[0], SIZES[2]])
+      for (const [width, height] of SIZES)
         for (const address of addresses) {
           const page = await browser.newPage({ viewport: { width, height } });
           await before?.(page);

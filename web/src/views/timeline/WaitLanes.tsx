@@ -6,6 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
 import { clamped, type Range, showing, zoomed } from "../../logic/flame/timeline.ts";
 import { count, duration } from "../../logic/text/format.ts";
+import { plainLine } from "../../logic/text/plain.ts";
 import {
   aroundWait,
   stepFrom,
@@ -41,6 +42,8 @@ const MOST_IN_SIGHT = 7;
 const REACH = 3;
 /** A bar of fewer pixels has no text. */
 const TEXT_FROM = 60;
+/** Letters of what stands on a bar: more have no room. */
+const MOST_LETTERS = 200;
 
 export function WaitLanes({ lanes: all, from, range, extentNs, chosen, theme, onChoose, onRange }: Props) {
   const lanes = all.slice(0, MOST_LANES);
@@ -214,12 +217,14 @@ function paint(context: CanvasRenderingContext2D, surface: Surface, { lanes, ran
 function label(
   context: CanvasRenderingContext2D,
   colour: (name: string) => string,
-  text: string,
+  written: string,
   left: number,
   right: number,
   middle: number,
   ratio: number,
 ): void {
+  // Names are what others wrote: what is drawn passes no hook for texts.
+  const text = plainLine(written, MOST_LETTERS);
   const room = right - left - 8 * ratio;
   const width = context.measureText(text).width;
   if (width > room && left > 0) return;
