@@ -227,6 +227,27 @@ test("preceding samples are saved as graphs are, with the timeline above them", 
   expect(((await answer.json()) as { samples: number }).samples).toBe(samples);
 });
 
+test("threads' time is saved with its table: what the threads of each row did", async ({ page, request, browser }) => {
+  const selected = await stored(request, "threads-saved", STACKS);
+  await page.goto(at(WINDOW, { ...selected, view: "threads", by: "service" }));
+  await expect(page.locator(".thread-bar")).toHaveCount(1);
+  await page.getByRole("button", { name: /^Share/ }).click();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: /Save as an HTML file/ }).click(),
+  ]);
+  const file = await opened(browser, await download.path(), "html");
+  await expect(file.page.getByRole("img", { name: "The chart over time" })).toBeVisible();
+  await expect(file.page.getByRole("heading", { name: "Threads' time by service: 1 of 1 value" })).toBeVisible();
+  await expect(file.page.locator("thead th")).toHaveText(["service", "Threads", "Running"]);
+  // Forty samples of a twentieth of a second each, in a window of twenty.
+  const cells = file.page.locator("tbody tr").filter({ hasText: "threads-saved" }).locator("td");
+  await expect(cells).toHaveText([/^threads-saved/, /^0\.100$/, /^0\.100 \(100\s%\)$/]);
+  expect(await serious(file.page)).toEqual([]);
+  expect(file.wrong).toEqual([]);
+  await file.close();
+});
+
 test("agents are saved as they are listed, with all that is known of them", async ({ page, browser }) => {
   await page.route("**/api/v1/nodes", (route) => route.fulfill({ json: { nodes: fleet(30) } }));
   await page.goto("/?view=nodes&trouble=lost&theme=dark");

@@ -49,6 +49,7 @@ const NAME_ROOM = 200;
 const CHARTS = [
   ["timechart", "The chart over time"],
   ["heatmap", "Sub-second heatmap"],
+  ["waits", "Waits by thread"],
   ["timeline", "Sample timeline"],
 ] as const;
 

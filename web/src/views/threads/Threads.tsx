@@ -1,6 +1,7 @@
 /** Where threads' time goes: running, waiting for a CPU, and waits by what they are for; by a label, and over time. */
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { waitsText } from "../../logic/agents/loss.ts";
+import { threadsTable } from "../../logic/picture/threadsTable.ts";
 import { coveredShare, layerAt, stepAt, topOf } from "../../logic/series/stack.ts";
 import { cores, count, duration, percent, plural } from "../../logic/text/format.ts";
 import { clock } from "../../logic/time/time.ts";
@@ -16,6 +17,7 @@ import {
 } from "../../logic/waits/threadTime.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { labels } from "../../state/answers/server.ts";
+import { shownTable } from "../../state/moments/shownTable.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { chosenRow } from "../../state/waits/row.ts";
 import { rowTime, startThreadTime, threadTime, told } from "../../state/waits/threadTime.ts";
@@ -209,6 +211,14 @@ function Table({ shown, of, isWhole, by }: TableProps) {
   const [scale, setScale] = useState<"level" | "share">("level");
   const most = useMemo(() => Math.max(...shown.rows.map(({ level }) => level), 0), [shown]);
   const chosen = chosenRow.value;
+  // As it is listed, for who saves the view as a file.
+  useEffect(() => {
+    const title = `Threads' time by ${by}: ${count(rows.length)} of ${plural(of, "value")}`;
+    shownTable.value = () => threadsTable(title, by, shown, rows, (name) => layerName(name, 0, by));
+    return () => {
+      shownTable.value = null;
+    };
+  }, [rows, shown, of, by]);
   const known = labels.data.value?.labels ?? [];
   const choices = [...BY, ...known.filter((one) => !(BY as readonly string[]).includes(one))];
   const figure = (key: "level" | "running" | "queued" | "waiting", title: string, hint: string, from: number) => ({

@@ -1,0 +1,26 @@
+/** Threads' time as a table for a file. In: rows as they are listed. Out: of each its level and what its threads did. */
+import { cores, percent, shareOf } from "../text/format.ts";
+import { partOf } from "../waits/parts.ts";
+import type { ThreadTime, TimeRow } from "../waits/threadTime.ts";
+import { type TextTable, textTable } from "./textTable.ts";
+
+/** Levels are threads, as a mean over the time that was observed; beside each stands its part of the row. */
+export function threadsTable(
+  title: string,
+  by: string,
+  { parts }: Pick<ThreadTime, "parts">,
+  rows: readonly TimeRow[],
+  nameOf: (value: string) => string,
+): TextTable {
+  const given = rows.map(({ name, level: all, levels }) => ({
+    name: nameOf(name),
+    told: [
+      ["Threads", cores(all)] as const,
+      ...parts.map(({ key }, i) => {
+        const level = levels[i] ?? 0;
+        return [partOf(key).title, `${cores(level)} (${percent(shareOf(level, all))})`] as const;
+      }),
+    ],
+  }));
+  return textTable(title, by, given);
+}
