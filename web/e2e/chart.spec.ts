@@ -104,6 +104,19 @@ test.describe("the chart and its lists", () => {
     await expect(layers.filter({ hasText: ", system" })).toHaveCount(0);
   });
 
+  test("a layer has the menu of its value, below the right button", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { by: "process", query: READERS }));
+    await expect.poll(() => colours(page, "timechart")).toBeGreaterThan(2);
+    const box = await placeOf(page.getByTestId("brush"));
+    const place = [box.x + box.width / 2, box.y + box.height * 0.9] as const;
+    await page.mouse.move(...place);
+    await expect(page.locator(".hover-line .caption")).toContainText(windows.busy);
+    await page.mouse.click(...place, { button: "right" });
+    const menu = page.getByRole("menu", { name: `of process ${windows.busy}` });
+    await menu.getByRole("menuitem", { name: "Exclude" }).click();
+    await expect.poll(() => parameter(page, "query")).toContain(`process!="${windows.busy}"`);
+  });
+
   test("with Ctrl the wheel zooms around the pointer, one step for Back", async ({ page, windows }) => {
     const range = { from: windows.before.from, until: windows.after.until };
     const length = range.until - range.from;

@@ -103,6 +103,28 @@ test("a service is looked at node by node: the rest of the selection and the cha
   expect(parameter(page, "by")).toBe("process");
 });
 
+test("a step's other values have the menu of all values: one becomes the baseline of what is selected", async ({
+  page,
+}) => {
+  const query = `{service="${service(0)}",node="${FIRST}"}`;
+  await page.goto(here(query, { by: "process" }));
+  const { crumb, values } = pathOf(page);
+  await crumb("node").click();
+  await values.filter({ hasText: SECOND }).click({ button: "right" });
+  const menu = page.getByRole("menu", { name: `of node ${SECOND}` });
+  await expect(menu.getByRole("menuitem", { name: "Exclude" })).toBeVisible();
+  await expect(values).toHaveCount(0);
+  await page.keyboard.press("Escape");
+  await expect(menu).toHaveCount(0);
+  await expect(crumb("node")).toBeFocused();
+  await page.keyboard.press("Enter");
+  await values.filter({ hasText: SECOND }).click({ button: "right" });
+  await menu.getByRole("menuitem", { name: /^Make baseline/ }).click();
+  await expect.poll(() => parameter(page, "view")).toBe("compare");
+  expect(parameter(page, "query")).toBe(query);
+  expect(parameter(page, "baseQuery")).toBe(`{service="${service(0)}",node="${SECOND}"}`);
+});
+
 test("a container is a step, and called by its service and image", async ({ page, request }) => {
   const node = `crumbs-c-${END}`;
   const [cache, queue] = ["a1b2c3d4e5f6".padEnd(64, "0"), "b2c3d4e5f6a1".padEnd(64, "0")];

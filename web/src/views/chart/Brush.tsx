@@ -15,6 +15,8 @@ interface Props {
   onHover: (hover: Hover | null) => void;
   /** A click that was no drag. */
   onTake: (event: PointerEvent) => void;
+  /** The right button, or what else asks for a menu. */
+  onMenu?: (event: MouseEvent) => void;
   /** Zooms around a moment: in for positive steps. */
   onZoom: (moment: number, steps: number) => void;
   hover: Hover | null;
@@ -35,7 +37,7 @@ const LEAST_PIXELS = 4;
 const KEY_PART = 1 / 100;
 const KEY_ZOOM = 3;
 
-export function Brush({ plot, onPick, onHover, onTake, onZoom, hover, caption, spoken }: Props) {
+export function Brush({ plot, onPick, onHover, onTake, onMenu, onZoom, hover, caption, spoken }: Props) {
   const begin = useRef<number | null>(null);
   const [drag, setDrag] = useState<[number, number] | null>(null);
   /** Where a window begins that is being chosen with keys. */
@@ -101,6 +103,7 @@ export function Brush({ plot, onPick, onHover, onTake, onZoom, hover, caption, s
       onPointerUp={(event) => end(event, true)}
       onPointerCancel={(event) => end(event, false)}
       onPointerLeave={() => onHover(null)}
+      onContextMenu={onMenu}
       onBlur={() => {
         setMark(null);
         onHover(null);

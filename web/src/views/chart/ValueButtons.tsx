@@ -19,9 +19,15 @@ function show(of: Value, by: HTMLElement, x: number): void {
   openValue.value = { ...of, by, x };
 }
 
-/** Of a row of a table by a label. */
-export function showValueMenu(label: string, value: string, by: HTMLElement, x: number): void {
-  show({ label, value, mode: null }, by, x);
+/** Of a row of a table by a label, of a layer of the chart. */
+export function showValueMenu(
+  label: string,
+  value: string,
+  by: HTMLElement,
+  x: number,
+  mode: Mode | null = null,
+): void {
+  show({ label, value, mode }, by, x);
 }
 
 /** What a button of a value does: a click takes the value, and what asks for a menu opens it. */

@@ -15,6 +15,7 @@ import { focus, tree } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { Brush } from "../chart/Brush.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actionOf, actOnValue } from "../chart/valueActions.ts";
 import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
@@ -90,6 +91,11 @@ function ExploreChart() {
           onZoom={zoom}
           onTake={(event) => {
             if (layer !== null) actOnValue(layer.by, layer.value, actionOf(event), layer.mode);
+          }}
+          onMenu={(event) => {
+            if (layer === null) return;
+            event.preventDefault();
+            showValueMenu(layer.by, layer.value, event.currentTarget as HTMLElement, event.clientX, layer.mode);
           }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />

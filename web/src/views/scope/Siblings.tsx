@@ -8,6 +8,8 @@ import { byBehind } from "../../state/answers/advance.ts";
 import { MOST_SIBLINGS, siblings, wantedSiblings } from "../../state/answers/siblings.ts";
 import { charted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
+import { showValueMenu } from "../chart/ValueButtons.tsx";
+import { endsLongPress, longPress } from "../ui/hooks.ts";
 
 export { startSiblings as start } from "../../state/answers/siblings.ts";
 
@@ -59,6 +61,12 @@ export function Siblings({ label, query, chosen, keepsBelow = false, close }: Si
     navigate({ query: wanted, focus: "", ...(keepsBelow ? {} : { by: byBehind(label, wanted) }) });
     close();
   };
+  /** The menu of a value takes the list's place below the step, which has the focus again behind it. */
+  const menuOf = (name: string, x: number) => () => {
+    const step = list.current?.closest(".menu")?.querySelector("button");
+    close();
+    if (step) showValueMenu(label, name, step, x);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     const by = MOVES[event.key];
     const first = rows[0];
@@ -102,7 +110,20 @@ export function Siblings({ label, query, chosen, keepsBelow = false, close }: Si
         <ul class="menu-list siblings" ref={list}>
           {rows.map(({ name, total, cores, rate }) => (
             <li key={name}>
-              <button type="button" aria-pressed={name === chosen} onKeyDown={onKeyDown} onClick={() => choose(name)}>
+              <button
+                type="button"
+                aria-pressed={name === chosen}
+                onKeyDown={onKeyDown}
+                onClick={(event) => {
+                  if (!endsLongPress(event)) choose(name);
+                }}
+                onContextMenu={(event) => {
+                  event.preventDefault();
+                  // Of keys there is no place of the pointer.
+                  menuOf(name, event.clientX || event.currentTarget.getBoundingClientRect().left)();
+                }}
+                {...longPress((event) => menuOf(name, event.clientX))}
+              >
                 <bdi>{layerName(name, 0, label)}</bdi>
                 <span class="dim">
                   {rateText(cores ?? rate ?? 0, charted.value)}
