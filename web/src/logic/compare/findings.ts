@@ -8,12 +8,12 @@
  * finding of its own.
  */
 import type { Change } from "../colour.ts";
-import { factor } from "../text/format.ts";
 import { fitName } from "../text/names.ts";
 import { amountText, SAMPLES } from "../text/unit.ts";
 import { isRow, titleOf } from "../tree/rows.ts";
 import { type DiffData, frameName, kindName, moduleName, ROOT, type Tree } from "../tree/tree.ts";
-import { changeText, fromTo, judgedUnit, normUnit, type Told } from "./norm.ts";
+import { changeText, factor, fromTo } from "./changeText.ts";
+import { judgedUnit, normUnit, type Told } from "./norm.ts";
 import { changeWords, type SideNames } from "./sideNames.ts";
 
 export interface Finding {

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { UNITS, type UnitChoice } from "../text/figure.ts";
 import { SAMPLES } from "../text/unit.ts";
 import { sumsOfTable } from "./bothSides.ts";
-import { changeText, fromTo, normUnit, sideFigure, sumsOfSides, type Told } from "./norm.ts";
+import { changeText, fromTo } from "./changeText.ts";
+import { normUnit, sideFigure, sumsOfSides, type Told } from "./norm.ts";
 
 const plain = (text: string) => text.replace(/\u202f/g, " ");
 /** Twenty samples a second; so many seconds of CPU time in a window of a minute, or of another length. */

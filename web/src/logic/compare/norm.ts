@@ -5,9 +5,8 @@
  */
 import type { DiffAnswer, DiffSide, Normalize } from "../../api/types.ts";
 import { figureHead, figureText, type UnitChoice, type Worth } from "../text/figure.ts";
-import { count, percent, shareOf, signed } from "../text/format.ts";
+import { count, percent, shareOf } from "../text/format.ts";
 import { amountHead, amountShort, rateHead, rateShort, SAMPLES, timeWords, type Unit } from "../text/unit.ts";
-import { bothText } from "./sideNames.ts";
 
 /** What the samples of one side stand for. */
 export interface SideSums {
@@ -31,9 +30,6 @@ export interface Told {
   choice?: UnitChoice | "";
   sums?: BothSums | null;
 }
-
-/** Beyond this part of each other, one of what is judged is not as much on both sides. */
-const EQUAL = 0.005;
 
 export function sumsOfSides({
   normalize,
@@ -61,7 +57,7 @@ export function sideFigure(samples: number, at: 0 | 1, { unit = SAMPLES, choice 
 }
 
 /** The unit that was chosen instead of what was judged; null where it is that. */
-function chosenOf({ normalize, choice = "", sums = null }: Told): { choice: UnitChoice; sums: BothSums } | null {
+export function chosenOf({ normalize, choice = "", sums = null }: Told): { choice: UnitChoice; sums: BothSums } | null {
   const isJudged = choice === "" || (choice === "cores" && normalize === "rate");
   if (isJudged || sums === null) return null;
   const hasLevels = sums.every(({ level, samples }) => level > 0 || samples === 0);
@@ -71,7 +67,7 @@ function chosenOf({ normalize, choice = "", sums = null }: Told): { choice: Unit
 /** Of a value of that side: a count has no parts, but what rounding made. */
 const samplesOf = (value: number, { perValue }: SideSums) => Math.round(value * perValue * 1000) / 1000;
 
-function asJudged(value: number, { normalize, unit = SAMPLES }: Told): string {
+export function asJudged(value: number, { normalize, unit = SAMPLES }: Told): string {
   if (normalize === "share") return percent(value);
   if (normalize === "absolute") return unit.name === "samples" ? count(value) : amountShort(value, unit);
   return rateShort(value, unit);
@@ -100,35 +96,4 @@ export function normUnit(told: Told): string {
 export function normWords(told: Told): string {
   const { unit = SAMPLES } = told;
   return chosenOf(told)?.choice === "time" && unit.isTime ? timeWords(unit) : normUnit(told);
-}
-
-/**
- * A change with its sign. Where one of what was judged is not the same amount on both sides, as in windows of different
- * lengths, a difference of amounts would be none of levels: then it is told as it was judged, with its unit.
- */
-export function changeText(value: number, told: Told): string {
-  const judged = signed(asJudged(value, told), value);
-  const chosen = chosenOf(told);
-  if (chosen === null) return judged;
-  const { choice, sums } = chosen;
-  const unit = told.unit ?? SAMPLES;
-  const [a, b] = sums.map(({ samples, seconds, level, perValue }) => {
-    if (choice === "share") return shareOf(perValue, samples);
-    if (choice === "cores") return perValue * shareOf(level, samples);
-    return choice === "time" && unit.isTime ? perValue * shareOf(seconds ?? 0, samples) : perValue;
-  }) as [number, number];
-  const isSame = Math.min(a, b) > 0 && Math.abs(a - b) <= EQUAL * Math.max(a, b);
-  if (isSame) return signed(normText(value, 1, told), value);
-  // A share without the word would read like a part of the other side.
-  return `${judged} ${judgedUnit(told)}`;
-}
-
-/**
- * `0.05 → 0.62 cores` of one selection at two times, `A 0.593, B 0.155 cores` of anything else: an arrow reads like a
- * change in time. Shares and bytes carry their unit themselves.
- */
-export function fromTo(before: number, after: number, told: Told, inTurn = true): string {
-  const unit = normUnit(told);
-  const levels = bothText(normText(before, 0, told), normText(after, 1, told), { inTurn });
-  return unit === "share" || unit === "bytes" ? levels : `${levels} ${normWords(told)}`;
 }

@@ -211,15 +211,6 @@ export function hitAt(
   return { node: sliver.widest, sliver: sliver.frames > 1 ? sliver : null };
 }
 
-/** The frame at a position of a row, or null beside all frames. */
-export function nodeAt(tree: Tree, depth: number, position: number): number | null {
-  const level = tree.levels[depth];
-  if (level === undefined) return null;
-  const node = level[firstEndingBehind(tree, level, position)];
-  if (node === undefined || (tree.start[node] as number) > position) return null;
-  return node;
-}
-
 /** Rows from `first` to `last`, both included. */
 export interface Rows {
   first: number;

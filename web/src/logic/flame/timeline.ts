@@ -8,7 +8,7 @@ import type { TimelineAnswer, TimelineSamples } from "../../api/types.ts";
 import { clockMs } from "../time/time.ts";
 import { kindsOfAnswer } from "../tree/frameKey.ts";
 import { BadTree, ROOT, type Tree } from "../tree/tree.ts";
-import { nodeAt } from "./layout.ts";
+import { firstEndingBehind } from "./layout.ts";
 import { matchesOf, namesOf, type Search, search, type Wanted } from "./search.ts";
 
 /** Samples further apart than so many periods have an idle time between them: timers fire late by parts of one. */
@@ -410,4 +410,13 @@ export function hitBeside(
   let at = boxOf[sample] as number;
   while (at > ROOT && !hits.has(at)) at = tree.parent[at] as number;
   return at;
+}
+
+/** The frame at a position of a row, or null beside all frames. */
+export function nodeAt(tree: Tree, depth: number, position: number): number | null {
+  const level = tree.levels[depth];
+  if (level === undefined) return null;
+  const node = level[firstEndingBehind(tree, level, position)];
+  if (node === undefined || (tree.start[node] as number) > position) return null;
+  return node;
 }

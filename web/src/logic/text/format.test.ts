@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ago, axisNumber, brief, bytes, count, digits, duration, factor, percent, plural } from "./format.ts";
+import { factor } from "../compare/changeText.ts";
+import { ago, axisNumber, brief, bytes, count, digits, duration, percent, plural } from "./format.ts";
 
 const plain = (text: string) => text.replace(/\u202f/g, " ");
 

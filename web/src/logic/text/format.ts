@@ -67,15 +67,6 @@ export function signed(text: string, value: number): string {
   return value > 0 ? `+${text}` : text;
 }
 
-/** How often: `3.2×`; `new` and `gone` are told apart by the caller. */
-export function factor(before: number, after: number): string {
-  if (before <= 0 || after <= 0) return "";
-  const ratio = after / before;
-  if (ratio < 0.005) return "<0.01×";
-  if (ratio >= 999.5) return ">999×";
-  return `${ratio >= 100 ? count(ratio) : ratio >= 10 ? ratio.toFixed(1) : ratio.toFixed(2)}×`;
-}
-
 /** Seconds as `45 ms`, `12.3 s`, `4 min 10 s`, `3 h 5 min`, `2 d 4 h`. */
 export function duration(seconds: number): string {
   if (seconds < 0) return MINUS + duration(-seconds);

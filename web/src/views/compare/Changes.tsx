@@ -5,7 +5,8 @@
 import type { DiffAnswer } from "../../api/types.ts";
 import { headline } from "../../logic/compare/causes.ts";
 import { caveatsOf, pairFaults } from "../../logic/compare/caveats.ts";
-import { fromTo, sumsOfSides } from "../../logic/compare/norm.ts";
+import { fromTo } from "../../logic/compare/changeText.ts";
+import { sumsOfSides } from "../../logic/compare/norm.ts";
 import { controlText, verdictOf } from "../../logic/compare/verdict.ts";
 import { levelText, percent } from "../../logic/text/format.ts";
 import { unitOf } from "../../logic/text/unit.ts";

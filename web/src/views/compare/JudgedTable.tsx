@@ -4,7 +4,8 @@ import { useMemo } from "preact/hooks";
 import type { DiffTopRow, TopAnswer } from "../../api/types.ts";
 import { type Change, kindOf, kindWord, MARK } from "../../logic/colour.ts";
 import { countsOf, cpuSecondsOf, judgedText, sumsOfTable } from "../../logic/compare/bothSides.ts";
-import { changeText, judgedUnit, normText, normUnit } from "../../logic/compare/norm.ts";
+import { changeText, factor } from "../../logic/compare/changeText.ts";
+import { judgedUnit, normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, type SideNames, sideText } from "../../logic/compare/sideNames.ts";
 import {
   DIFF_SORT_KEYS,
@@ -14,7 +15,7 @@ import {
   type Only,
   sidePairs,
 } from "../../logic/table/diffRows.ts";
-import { duration, factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
+import { duration, levelText, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { timeHead } from "../../logic/text/unit.ts";
 import { rowKey } from "../../logic/tree/frameKey.ts";

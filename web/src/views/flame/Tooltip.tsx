@@ -1,10 +1,11 @@
 /** What one frame stands for, beside the pointer. */
 import { kindOf, kindWord, MARK } from "../../logic/colour.ts";
-import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
+import { changeText, factor } from "../../logic/compare/changeText.ts";
+import { normText, normUnit } from "../../logic/compare/norm.ts";
 import { bothText, changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import type { Sliver } from "../../logic/flame/layout.ts";
 import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
-import { count, duration, factor, levelText, percent, plural, shareOf } from "../../logic/text/format.ts";
+import { count, duration, levelText, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateHead, rateShort, timeHead } from "../../logic/text/unit.ts";
 import { titleOf } from "../../logic/tree/rows.ts";
 import { changeOf, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";

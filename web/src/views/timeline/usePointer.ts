@@ -5,8 +5,7 @@
  */
 import type { RefObject } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { nodeAt } from "../../logic/flame/layout.ts";
-import { type Chart, fitted, panned, type Range, zoomed } from "../../logic/flame/timeline.ts";
+import { type Chart, fitted, nodeAt, panned, type Range, zoomed } from "../../logic/flame/timeline.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { ROW } from "../flame/paint.ts";
 import type { Size } from "../ui/hooks.ts";
