@@ -29,6 +29,8 @@ const SHARED = {
   "src/logic/series/changePoints.ts": "ComparePoints",
   "src/logic/compare/baseline.ts": "ComparePoints",
   "src/state/answers/timeline.ts": "TimelineSamples",
+  "src/logic/waits/parts.ts": "TimelineParts",
+  "src/views/ui/beside.ts": "TimelineTips",
 };
 const sharedChunk = (id: string) => Object.entries(SHARED).find(([path]) => id.endsWith(path))?.[1] ?? null;
 

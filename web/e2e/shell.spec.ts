@@ -51,6 +51,14 @@ test("a link to a view says with the page itself which parts the view needs", as
       expect((await request.get(part)).headers()["content-type"]).toContain("javascript");
     }
   }
+  // What such a part imports is named, too: else the browser would know of it a round trip later.
+  const parts = await partsOf("timeline");
+  const [, first = ""] = /src="(\/assets\/[^"]+\.js)"/.exec(await (await request.get("/")).text()) ?? [];
+  for (const part of parts) {
+    const text = await (await request.get(part)).text();
+    const imported = [...text.matchAll(/(?:from|import)\s*"\.\/([^"]+\.js)"/g)].map(([, name]) => `/assets/${name}`);
+    expect(imported.filter((path) => path !== first && !parts.includes(path))).toEqual([]);
+  }
 });
 
 test("what a search leaves as it is, is not drawn again", async ({ page, windows }) => {

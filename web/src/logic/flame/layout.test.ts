@@ -7,7 +7,6 @@ import {
   isVisible,
   moved,
   neighbour,
-  nodeAt,
   partOf,
   partText,
   type Run,
@@ -16,6 +15,7 @@ import {
   scaled,
   viewOf,
 } from "./layout.ts";
+import { nodeAt } from "./timeline.ts";
 
 const tree = treeOf(
   answerOf([
