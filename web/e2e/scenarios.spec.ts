@@ -168,13 +168,16 @@ async function modesApart(page: Page): Promise<Locator[]> {
 test("S2, zombie cgroups: container, process, and time in the kernel apart, in 4 clicks", async ({ page, request }) => {
   const slow = await zombieCgroups(request, "s2");
   await open(page, slow, slow.node);
+  await pictured(page, "zombies-1-node");
   const hand = pointerOf(page);
   await hand.click(page.getByTestId("apart"));
   const top = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row").first();
   await expect(top).toContainText("mem_cgroup_nr_lru_pages");
   await hand.click(top);
+  await pictured(page, "zombies-2-function");
   await hand.click(tab(page, "Spent by"));
   await spentByTwo(page);
+  await pictured(page, "zombies-3-spent");
   for (const layer of await modesApart(page)) await expect(layer).toBeInViewport();
   hand.answered("S2, zombie cgroups", { acts: 4 });
 });
@@ -212,10 +215,12 @@ async function entropyFound(page: Page): Promise<void> {
 test("S3, ZFS that nobody uses: a click and the name tell the function's share", async ({ page, request }) => {
   const zfs = await unusedZfs(request, "s3");
   await open(page, zfs, zfs.node);
+  await pictured(page, "zfs-1-node");
   const hand = pointerOf(page);
   await hand.click(page.getByTestId("search"));
   await hand.type("extract_entropy");
   await entropyFound(page);
+  await pictured(page, "zfs-2-search");
   hand.answered("S3, ZFS", { acts: 1, letters: "extract_entropy".length });
 });
 
@@ -240,8 +245,10 @@ for (const size of [{ width: 1440, height: 900 }, LAPTOP, PHONE])
     const jobs = await halfTheJobs(request, `s4-${size.width}`);
     await open(page, jobs, jobs.node, jobs.other);
     const hand = pointerOf(page);
+    const isWide = size.width === 1440;
     await hand.click(tab(page, "Top lists"));
     const nodes = page.getByRole("region", { name: "Largest by node" });
+    if (isWide) await pictured(page, "jobs-1-lists");
     await hand.click(nodes.getByRole("button", { name: `What can be done with node ${jobs.node}` }));
     await hand.click(page.getByRole("menuitem", { name: "Compare with the rest" }));
     await expect.poll(() => parameter(page, "view")).toBe("compare");
@@ -261,6 +268,7 @@ for (const size of [{ width: 1440, height: 900 }, LAPTOP, PHONE])
         expect(await cell.evaluate((box) => box.scrollWidth - box.clientWidth)).toBeLessThanOrEqual(0);
       }
     }
+    if (isWide) await pictured(page, "jobs-2-processes");
     // Two selections at one time: nothing is said as if the one became the other.
     await expect(page.locator(".graph")).not.toContainText("→");
     hand.answered("S4, half the jobs", { acts: 4 });
@@ -289,10 +297,12 @@ test("S5, stalls of 100 ms: what ran before on that CPU, in 3 clicks and the nam
   await expect(page.getByTestId("found").locator("b")).toBeVisible();
   // Enter goes to the match, and selects it.
   await page.keyboard.press("Enter");
+  await pictured(page, "stalls-1-frame");
   await hand.click(page.getByTestId("frame-panel").getByRole("button", { name: "Preceding samples" }));
   await hand.click(page.getByTestId("offers").getByRole("button", { name: `CPU 11 ${STALLS.times} samples` }));
   await expect.poll(() => parameter(page, "query")).toContain('cpu="11"');
   await expect(await ranBefore(page)).toBeInViewport({ ratio: 1 });
+  await pictured(page, "stalls-2-before");
   // And in what: the read, in the graph's table.
   const top = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row").first();
   await expect(top).toContainText("memcg_stat_show");

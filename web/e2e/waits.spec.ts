@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { type APIRequestContext, request } from "@playwright/test";
 import { serious } from "./axe.ts";
 import { at, expect, parameter, placeOf, test } from "./stack.ts";
+import { warn } from "./warned.ts";
 import { waitCovered } from "./windows.ts";
 
 /** Of threads the name is what tells them. */
@@ -146,6 +147,18 @@ test("the time of threads is zoomed by the wheel with Ctrl and by keys, as on ev
   await page.keyboard.press("+");
   await expect.poll(length).toBeLessThan(RUN_MS * 0.6);
   await expect(page.locator(".thread-bar").first()).toBeVisible();
+});
+
+test("how good the data of threads' time is stands above it in a word, and unfolds", async ({ page }) => {
+  const chip = page.getByTestId("fold-data");
+  await warn(page);
+  await page.goto(at(window, { view: "threads", by: "thread", query: THREADS }));
+  await expect(chip).toHaveAccessibleName(/^Data: check \(\d\) .*coverage gap.* 2 samples lost/);
+  await chip.click();
+  await expect(page.locator(".quality .figure", { hasText: "lost" })).toContainText("ring_full 2");
+  await expect(page.locator(".thread-bar").first()).toBeVisible();
+  expect(await serious(page)).toEqual([]);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
 test("waits for a CPU have the course of the chosen row, whatever kinds of waits are left out", async ({ page }) => {

@@ -31,6 +31,9 @@ export interface Sampled {
 
 export const sampled = signal<Sampled | null>(null);
 
+/** Which answer says how good the data of threads' time is, once that part of the page is there. */
+export const threadSums = signal<Resource<WindowSums> | null>(null);
+
 /** The one window whose profile is shown; null where two are compared, or none is. */
 export const single = computed<Parameters | null>(() => {
   if (view.value === "explore") return selection.value;
@@ -51,9 +54,10 @@ export const flamegraph: Resource<ParsedFlamegraph> = resource(() => {
 });
 
 /** Which answer says how good the data of the one window is that is looked at; null where none does. */
-export const observed = computed<Resource<WindowSums> | null>(
-  () => sampled.value?.sums.value ?? (single.value === null ? null : flamegraph),
-);
+export const observed = computed<Resource<WindowSums> | null>(() => {
+  if (view.value === "threads") return threadSums.value;
+  return sampled.value?.sums.value ?? (single.value === null ? null : flamegraph);
+});
 
 /** Rows that nobody asked for are no reason to show nothing: pairs of rows and stacks have limits of their own. */
 function withoutRows(bare: Parameters, signal: AbortSignal) {

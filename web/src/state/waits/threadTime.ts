@@ -3,7 +3,8 @@ import { computed } from "@preact/signals";
 import { api, type ThreadTimeAnswer } from "../../api/index.ts";
 import { threadTimeOf } from "../../logic/waits/threadTime.ts";
 import { fields } from "../address/page.ts";
-import { ask, waitLengths } from "../question/question.ts";
+import { threadSums, type WindowSums } from "../answers/explore.ts";
+import { ask, ROOT_ONLY, waitLengths } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { chosenRow, rowQuery } from "./row.ts";
 import { rowQueue, runQueue } from "./runQueue.ts";
@@ -34,6 +35,13 @@ export const rowTime: Resource<ThreadTimeAnswer> = resource(() => {
   return ask("its course", parameters, (signal) => api.threadTime(parameters, signal));
 });
 
+/** What was observed of the window, and what was lost there: of what ran, since the same agents tell of waits. */
+const sums: Resource<WindowSums> = resource(() => {
+  if (!isShown.value) return null;
+  const parameters = { type: "cpu", query: query.value, from: from.value, until: until.value, min_share: ROOT_ONLY };
+  return ask("quality of the data", parameters, (signal) => api.observed(parameters, signal));
+});
+
 export const told = computed(() => {
   const answer = threadTime.data.value;
   return answer === null ? null : threadTimeOf(answer);
@@ -44,4 +52,6 @@ export function startThreadTime(): void {
   rowTime.start();
   runQueue.start();
   rowQueue.start();
+  sums.start();
+  threadSums.value = sums;
 }

@@ -4,6 +4,7 @@ import { waitsText } from "../../logic/agents/loss.ts";
 import { threadsTable } from "../../logic/picture/threadsTable.ts";
 import { coveredShare, layerAt, stepAt, topOf } from "../../logic/series/stack.ts";
 import { cores, count, duration, percent, plural } from "../../logic/text/format.ts";
+import { unitOf } from "../../logic/text/unit.ts";
 import { clock } from "../../logic/time/time.ts";
 import { partOf } from "../../logic/waits/parts.ts";
 import {
@@ -15,7 +16,8 @@ import {
   type TimeRow,
   type TimeSortKey,
 } from "../../logic/waits/threadTime.ts";
-import { navigate, page } from "../../state/address/page.ts";
+import { isOpen, navigate, page } from "../../state/address/page.ts";
+import { threadSums } from "../../state/answers/explore.ts";
 import { labels } from "../../state/answers/server.ts";
 import { shownTable } from "../../state/moments/shownTable.ts";
 import { theme } from "../../state/screen/theme.ts";
@@ -27,7 +29,7 @@ import { TimeChart } from "../chart/TimeChart.tsx";
 import { useZoom } from "../chart/useZoom.ts";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actOnValue } from "../chart/valueActions.ts";
-import { WaitChips } from "../lazyViews.tsx";
+import { Quality, WaitChips } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
@@ -48,6 +50,7 @@ export function Threads() {
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
+      {isOpen("data") && <Data />}
       {shown.seconds === 0 ? <Nothing /> : <Course />}
       {shown.seconds > 0 && !hasWaits(shown) && <NoWaits />}
       <InTurns text={waitsText(answer.exposure)} />
@@ -55,6 +58,18 @@ export function Threads() {
       {shown.seconds > 0 && <Table shown={shown} of={answer.count} isWhole={answer.complete} by={answer.by} />}
       <QueueLengths />
     </>
+  );
+}
+
+/** What the word about the data, in the line above, is made of. */
+function Data() {
+  const source = threadSums.value;
+  const answer = source?.data.value ?? null;
+  if (source === null || answer === null || answer.samples === 0) return null;
+  return (
+    <div class="card data" aria-busy={source.stale.value}>
+      <Quality name="" answer={answer} unit={unitOf(answer)} />
+    </div>
   );
 }
 
