@@ -180,8 +180,12 @@ enum so_php_limits {
 	SO_PHP_CODE_WORDS = 24,
 };
 
-/* Of one process with PHP. Offsets are bytes from the structure's begin. */
+/*
+ * Of one process with PHP. Offsets are bytes from the structure's begin. In builds with threads the four addresses
+ * below count from where the thread's own globals are.
+ */
 struct so_php {
+	u64 local;		/* what leads to them: an offset in the thread's own storage */
 	u64 current;		/* address of the pointer to the innermost frame */
 	u64 fiber;		/* address of the pointer to the fiber that runs; 0 without fibers */
 	u64 exception_code;	/* the instructions that stand for the present one while an exception is handled */
@@ -201,7 +205,7 @@ struct so_php {
 	/* zend_fiber_context */
 	u16 fiber_stack;
 	u16 fiber_caller;
-	u32 unused;
+	u32 is_local;		/* a build with threads */
 };
 
 /* Of V8. */
