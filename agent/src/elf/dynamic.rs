@@ -10,8 +10,8 @@ const STT_FILE: u64 = 4;
 const MAX_SYMBOLS: u64 = 1 << 18;
 const CHUNK_SYMBOLS: u64 = 512;
 
-/// The addresses, in the file's own, of dynamic symbols by these names; none for one that is not there. A name that ends
-/// with a star stands for all that begin like it.
+/// The addresses, in the file's own, of dynamic symbols by these names; none for one that is not there. A name that
+/// ends with a star stands for all that begin like it.
 pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, names: &[&str]) -> Vec<Option<u64>> {
     named_symbols(image, SHT_DYNSYM, names)
 }

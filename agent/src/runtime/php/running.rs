@@ -46,8 +46,8 @@ pub enum NotReady {
 /// What a walker in the kernel needs: `struct so_php` of bpf/runtime_abi.h, field for field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
-    /// Where each thread has its own globals, the offset in its own storage of what leads there: the next four addresses
-    /// count from that.
+    /// Where each thread has its own globals, the offset in its own storage of what leads there: the next four
+    /// addresses count from that.
     pub local: Option<u64>,
     /// Address of the pointer to the innermost frame.
     pub current: u64,

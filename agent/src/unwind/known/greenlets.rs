@@ -3,8 +3,8 @@
 //!
 //! What stands behind a greenlet's first function is whatever the greenlet has there that has the rest of the thread's
 //! stack by now, which has not called it. The stack ends there, as a thread's ends with its first function. While one
-//! gives way to another, the words that are there are of neither, and CPython's own chain of frames is of the other one:
-//! the stack ends with what changes over.
+//! gives way to another, the words that are there are of neither, and CPython's own chain of frames is of the other
+//! one: the stack ends with what changes over.
 
 use std::ops::Range;
 
