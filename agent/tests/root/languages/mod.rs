@@ -293,7 +293,7 @@ fn is_start(frame: &Frame) -> bool {
             "slp_switch",
         ]
         .iter()
-        .any(|own| plain.starts_with(own))
+        .any(|own| plain.starts_with(*own))
         || frame.function.is_none() && frame.module.contains("/_greenlet.")
         // A C library without symbols; its linker, while it makes a large library ready.
         || frame.function.is_none() && ["/libc.so", "/ld-linux"].iter().any(|file| frame.module.contains(file))

@@ -65,7 +65,7 @@ impl Server {
         } else {
             let home = repo::cache_dir("servers")?.join(&name);
             fs::create_dir_all(&home).with_context(|| format!("can't make {}", home.display()))?;
-            debian(&home, &[&format!("php{version}-fpm")])?
+            debian(&home, &[format!("php{version}-fpm").as_str()])?
                 .join("usr/sbin")
                 .join(&name)
         };
