@@ -240,8 +240,8 @@ fn local(memory: &dyn ReadMemory, function: u64) -> Result<u64, LayoutError> {
     let [a, b, c, distance @ ..] = code else {
         return Err(LayoutError::Threads);
     };
-    let distance = distance.first_chunk::<4>().map_or(0, |bytes| i32::from_le_bytes(*bytes));
-    let distance = i64::from(distance).cast_unsigned();
+    let distance = distance.first_chunk::<4>().ok_or(LayoutError::Threads)?;
+    let distance = i64::from(i32::from_le_bytes(*distance)).cast_unsigned();
     let behind = function + (bytes.len() - code.len()) as u64 + 7;
     let local = match [*a, *b, *c] {
         // mov DISTANCE(%rip), %rax
