@@ -16,8 +16,8 @@
 #define SO_PYTHON_NO_ENTRY 0xffff
 /* Instead of a frame: chain_entry says how far below its native frame's end the next entry lies. */
 #define SO_PYTHON_PENDING 2
-/* PyASCIIObject: its hash, which is all ones where it was not asked for. */
-#define SO_PYTHON_TEXT_HASH 24
+/* PyASCIIObject, from its type on: its hash, which is all ones where it was not asked for. */
+#define SO_PYTHON_TEXT_HASH 16
 /* Instead of the offset of an instruction. */
 #define SO_PYTHON_NO_INSTRUCTION 0xfffffU
 /* The first frame that lies on the native stack alone: FRAME_OWNED_BY_CSTACK, since 3.14 FRAME_OWNED_BY_INTERPRETER. */
@@ -205,9 +205,9 @@ SO_INLINE enum so_chain_step so_python_begin(struct so_walk *walk, const struct 
  * The hash that a text has in itself, which goes by its characters. Where there is none yet, as in a qualified name
  * that nobody has looked up, it is where the text lies.
  */
-SO_INLINE u64 so_python_text(u64 text)
+SO_INLINE u64 so_python_text(const struct so_cpython *py, u64 text)
 {
-	u64 hash = so_python_word(text + SO_PYTHON_TEXT_HASH);
+	u64 hash = so_python_word(text + py->object_type + SO_PYTHON_TEXT_HASH);
 
 	return hash && hash != ~0ULL ? hash : text;
 }
@@ -223,12 +223,25 @@ SO_INLINE u64 so_python_hash(const struct so_cpython *py, const u64 *words)
 	u64 qualname = so_field(words, py->code_qualname, 8, SO_SCAN_WORDS);
 	u64 hash = so_field(words, py->code_first_line, 4, SO_SCAN_WORDS) * mix;
 
-	hash = (hash ^ so_python_text(name)) * mix;
+	hash = (hash ^ so_python_text(py, name)) * mix;
 	if (qualname != name)
-		hash = (hash ^ hash >> 32 ^ so_python_text(qualname)) * mix;
+		hash = (hash ^ hash >> 32 ^ so_python_text(py, qualname)) * mix;
 	hash = (hash ^ hash >> 32 ^ so_field(words, py->code_filename, 8, SO_SCAN_WORDS)) * mix;
 	hash = (hash ^ hash >> 32 ^ so_field(words, py->code_size, 8, SO_SCAN_WORDS)) * mix;
 	return hash >> 24;
+}
+
+/*
+ * Where the instructions begin that a frame runs: in the code object or, without the interpreter's lock, in a copy that
+ * its thread has for itself. The copies stand behind their number; the first one is the code object's own.
+ */
+SO_INLINE u64 so_python_code_begin(const struct so_cpython *py, u64 code, u64 copy)
+{
+	u64 begin = 0;
+
+	if (py->code_copies && copy)
+		begin = so_python_word(so_python_word(code + py->code_copies) + sizeof(u64) + copy * sizeof(u64));
+	return begin ? begin : code + py->code_begin;
 }
 
 /*
@@ -272,13 +285,15 @@ SO_INLINE enum so_chain_step so_python_next(struct so_walk *walk, const struct s
 	/* The lowest bits may be a tag of the reference. */
 	code = so_field(words, py->frame_code, 8, SO_SCAN_WORDS) & ~7ULL;
 	at = so_field(words, py->frame_instruction, 8, SO_SCAN_WORDS);
+	/* Kept where the frame's second word will be, since on the BPF stack there is no room. */
+	*detail = so_field(words, py->frame_copy, 4, SO_SCAN_WORDS);
 	if (!so_is_user_address(code) || so_read_memory(words, SO_PYTHON_CODE_WORDS * sizeof(u64), code) ||
-	    words[1] != py->code_type)
+	    so_field(words, py->object_type, 8, SO_SCAN_WORDS) != py->code_type)
 		return SO_CHAIN_BROKEN;
 	if (py->form == SO_PYTHON_OBJECTS)
 		instruction = at & 0x80000000U ? SO_PYTHON_NO_INSTRUCTION : (u32)at >> (py->instruction_shift & 1);
 	else
-		instruction = (at - code - py->code_begin) >> 1;
+		instruction = (at - so_python_code_begin(py, code, *detail)) >> 1;
 	if (instruction > SO_PYTHON_NO_INSTRUCTION)
 		instruction = SO_PYTHON_NO_INSTRUCTION;
 	*word = SO_FRAME_WORD(SO_FRAME_PYTHON, code);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * PHP frames of the thread that runs PHP, in builds without threads. Included by runtime.h, under its rules.
+ * PHP frames of the thread that runs PHP, or of any thread in builds with threads. Included by runtime.h, under its
+ * rules.
  *
  * PHP keeps its own chain of frames, of its code and of internal functions alike. The walk of the native stack goes on
  * as ever; where a native frame is one of the interpreter's loop (execute_ex), the frames that this call of it runs are
@@ -66,6 +67,12 @@ SO_INLINE u64 so_php_word(u64 address)
 	return so_is_user_address(address) && !so_read_memory(&word, sizeof(word), address) ? word : 0;
 }
 
+/* What addresses of the executor's globals count from: where each thread has its own, where this one has them. */
+SO_INLINE u64 so_php_globals(const struct so_walk *walk, const struct so_php *php)
+{
+	return php->is_local ? so_php_word(walk->tls_base + php->local) : 0;
+}
+
 SO_INLINE int so_is_php_call(u64 word)
 {
 	return so_is_user_address(word) && so_is_behind_call(word) == SO_CALL_YES;
@@ -79,7 +86,7 @@ SO_INLINE int so_php_leave_fiber(struct so_walk *walk, const struct so_php *php,
 	if (!php->fiber)
 		return 0;
 	if (!walk->php_fiber)
-		walk->php_fiber = so_php_word(php->fiber);
+		walk->php_fiber = so_php_word(so_php_globals(walk, php) + php->fiber);
 	at = so_php_word(walk->php_fiber + php->fiber_stack);
 	if (!so_is_user_address(at) || so_read_memory(stack, sizeof(stack), at) ||
 	    stack[0] + stack[1] - walk->sp > SO_PHP_FIBER_BASE_BYTES)
@@ -163,7 +170,7 @@ SO_INLINE enum so_step so_step_php(struct so_walk *walk, const struct so_php *ph
  */
 SO_INLINE enum so_chain_step so_php_begin(struct so_walk *walk, const struct so_php *php, u64 *words, int innermost)
 {
-	u64 frame = so_php_word(php->current);
+	u64 frame = so_php_word(so_php_globals(walk, php) + php->current);
 
 	walk->chain_entry = 0;
 	walk->chain_frame = frame;
@@ -262,8 +269,12 @@ SO_INLINE enum so_chain_step so_php_next(struct so_walk *walk, const struct so_p
 		return step;
 	}
 	if (walk->php_code) {
-		if (instruction - php->exception_code < 96)
-			instruction = so_php_word(php->exception_at);
+		if (instruction - walk->php_code >= walk->php_code_bytes) {
+			u64 globals = so_php_globals(walk, php);
+
+			if (instruction - globals - php->exception_code < 96)
+				instruction = so_php_word(globals + php->exception_at);
+		}
 		if (held - walk->php_code < walk->php_code_bytes)
 			instruction = held;
 		if (instruction - walk->php_code < walk->php_code_bytes)

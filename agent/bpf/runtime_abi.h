@@ -74,7 +74,7 @@ enum so_python_limits {
 	SO_PYTHON_THREAD_WORDS = 24,
 	SO_PYTHON_OBJECT_WORDS = 14,
 	SO_PYTHON_FRAME_WORDS = 10,
-	SO_PYTHON_CODE_WORDS = 18,
+	SO_PYTHON_CODE_WORDS = 20,
 	/* A thread's state may have an entry, or a frame without code, in itself, which are outermost. */
 	SO_PYTHON_THREAD_BYTES = 4096,
 };
@@ -121,9 +121,15 @@ struct so_cpython {
 	u16 code_filename;
 	u16 code_first_line;
 	u16 code_begin;
+	u16 object_type;	/* of any object; with the interpreter's lock it is 8, without it 24 */
+	/*
+	 * Without the interpreter's lock, since 3.14: the number of the copy of the instructions that a frame runs, and
+	 * what leads to a code object's copies, or 0.
+	 */
+	u16 frame_copy;
+	u16 code_copies;
 	u8 instruction_shift;	/* of the number of the last instruction, until 3.10 */
 	u8 prologue_bytes;	/* of the loop's code, in which an entry joins the chain and gets its frame */
-	u8 unused[6];
 };
 
 /* Of CRuby. */
@@ -174,8 +180,12 @@ enum so_php_limits {
 	SO_PHP_CODE_WORDS = 24,
 };
 
-/* Of one process with PHP. Offsets are bytes from the structure's begin. */
+/*
+ * Of one process with PHP. Offsets are bytes from the structure's begin. In builds with threads the four addresses
+ * below count from where the thread's own globals are.
+ */
 struct so_php {
+	u64 local;		/* what leads to them: an offset in the thread's own storage */
 	u64 current;		/* address of the pointer to the innermost frame */
 	u64 fiber;		/* address of the pointer to the fiber that runs; 0 without fibers */
 	u64 exception_code;	/* the instructions that stand for the present one while an exception is handled */
@@ -195,7 +205,7 @@ struct so_php {
 	/* zend_fiber_context */
 	u16 fiber_stack;
 	u16 fiber_caller;
-	u32 unused;
+	u32 is_local;		/* a build with threads */
 };
 
 /* Of V8. */

@@ -10,7 +10,8 @@ const STT_FILE: u64 = 4;
 const MAX_SYMBOLS: u64 = 1 << 18;
 const CHUNK_SYMBOLS: u64 = 512;
 
-/// The addresses, in the file's own, of dynamic symbols by these names; none for one that is not there.
+/// The addresses, in the file's own, of dynamic symbols by these names; none for one that is not there. A name that
+/// ends with a star stands for all that begin like it.
 pub(crate) fn dynamic_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, names: &[&str]) -> Vec<Option<u64>> {
     named_symbols(image, SHT_DYNSYM, names)
 }
@@ -63,7 +64,8 @@ fn named_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, kind: u64, nam
                 continue;
             }
             let end = text.iter().position(|byte| *byte == 0).unwrap_or(there);
-            if let Some(at) = names.iter().position(|wanted| wanted.as_bytes() == &text[..end]) {
+            let text = &text[..end];
+            if let Some(at) = names.iter().position(|wanted| is_meant(wanted.as_bytes(), text)) {
                 found[at] = Some(address);
             }
         }
@@ -72,6 +74,12 @@ fn named_symbols<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, kind: u64, nam
         }
     }
     found
+}
+
+fn is_meant(wanted: &[u8], name: &[u8]) -> bool {
+    wanted
+        .strip_suffix(b"*")
+        .map_or(wanted == name, |begin| name.starts_with(begin))
 }
 
 #[cfg(test)]
@@ -95,6 +103,8 @@ mod tests {
             "{found:?}"
         );
         assert_eq!((found[2], found[3]), (None, None));
+        let begins = dynamic_symbols(&image, &["secure_getenv*", "stdou*x", "secure_getenv_*"]);
+        assert!(begins[0].is_some() && begins[1..] == [None, None], "{begins:?}");
         // This process's own address of one of them tells the same.
         let begin = maps.lines().find(|line| line.ends_with(path.unwrap())).unwrap();
         let begin = u64::from_str_radix(begin.split('-').next().unwrap(), 16).unwrap();

@@ -109,12 +109,16 @@ impl Index {
 /// The limits of the function, or of the part of one, that an address lies in, in the file's own addresses: where it is
 /// described, up to the next one that is.
 pub fn function_limits(read_file: impl Fn(u64, &mut [u8]) -> bool, address: u64) -> Option<Range<u64>> {
-    let image = Image::open(read_file)?;
-    let (_, index) = header_of(&image, image.eh_frame_header?)?;
+    limits_of(&Image::open(read_file)?, address)
+}
+
+/// The same of a file that is open.
+pub(super) fn limits_of<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, address: u64) -> Option<Range<u64>> {
+    let (_, index) = header_of(image, image.eh_frame_header?)?;
     let index = index?;
-    let behind = index.behind(&image, address)?;
-    let begin = index.entries(&image, behind.checked_sub(1)?, 1)?.first()?.0;
-    let end = match index.entries(&image, behind, 1)?.first() {
+    let behind = index.behind(image, address)?;
+    let begin = index.entries(image, behind.checked_sub(1)?, 1)?.first()?.0;
+    let end = match index.entries(image, behind, 1)?.first() {
         Some((next, _)) => *next,
         None => image.segment_at(begin).map(|segment| segment.address + segment.bytes)?,
     };

@@ -16,9 +16,9 @@ mod frames;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod go;
+mod known;
 mod layout;
 mod parts;
-mod restorer;
 mod rule;
 mod space;
 mod table;
@@ -52,6 +52,8 @@ pub fn compile_within(
     let everywhere = 0..u64::MAX;
     let go = Location::find(&image);
     let sources = |builder: &mut table_builder::TableBuilder| {
+        known::greenlets::compile(&image, builder)?;
+        builder.settle();
         if let Some(location) = go {
             go::compile(&image, location, &everywhere, builder)?;
             builder.settle();
@@ -60,7 +62,7 @@ pub fn compile_within(
         builder.settle();
         frames::compile_debug_frame(&image, builder)?;
         builder.settle();
-        restorer::compile(&image, &everywhere, builder)?;
+        known::restorer::compile(&image, &everywhere, builder)?;
         builder.settle();
         Ok(())
     };

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::error::TableError;
 use super::table::{CHUNK_BYTES, FileTable};
 use super::table_builder::{ROOM_BYTES, TableBuilder};
-use super::{frames, go, restorer};
+use super::{frames, go, known};
 use crate::elf::pclntab::Location;
 use crate::elf::{Image, Segment};
 
@@ -104,7 +104,7 @@ pub fn compile_part(
         builder.settle();
         // Go's runtime has a way back of its own, which its table tells.
         if outline.go.is_none() {
-            restorer::compile(&image, &addresses, builder)?;
+            known::restorer::compile(&image, &addresses, builder)?;
             builder.settle();
         }
         Ok(())

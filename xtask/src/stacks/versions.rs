@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{packages, repo, run};
 
 /// A release's suites (a later one may need what is in an earlier one), packages, and the programs that tests run.
-const RELEASES: [(&str, &[&str], &[&str]); 6] = [
+const RELEASES: [(&str, &[&str], &[&str]); 8] = [
     (
         "11",
         &["bullseye"],
@@ -61,6 +61,9 @@ const RELEASES: [(&str, &[&str], &[&str]); 6] = [
             "openjdk-26-jdk-headless",
         ],
     ),
+    // Python without the interpreter's lock.
+    ("13-nogil", &["trixie"], &["python3.13-nogil"]),
+    ("next-nogil", &["sid"], &["python3.14-nogil"]),
     ("experimental-ruby", &["sid", "experimental"], &["ruby3.4"]),
     ("experimental-php", &["sid", "experimental"], &["php8.5-cli"]),
 ];
@@ -182,6 +185,14 @@ fn scripts(usr: &Path, home: &Path) -> Result<()> {
             let version = name.strip_prefix(language).unwrap_or_default();
             version.contains('.') && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         };
+        // Without the interpreter's lock a program has one of two names.
+        let free = name.strip_suffix("-nogil").or_else(|| name.strip_suffix('t'));
+        let minor = free.and_then(|name| name.strip_prefix("python3."));
+        if let Some(minor) = minor.filter(|minor| minor.bytes().all(|byte| byte.is_ascii_digit())) {
+            let script = home.join(format!("usr/bin/python3.{minor}t"));
+            write_script(&script, usr, &Path::new("/usr/bin").join(name))?;
+            continue;
+        }
         let script = match name.as_str() {
             name if version("python") || version("php") => format!("usr/bin/{name}"),
             _ if version("ruby") => "bin/ruby".to_owned(),

@@ -109,6 +109,7 @@ fn described(walked: &Walked) -> so_php {
     let begins = |ranges: &[Range<u64>; 2]| [ranges[0].start, ranges[1].start];
     let bytes = |ranges: &[Range<u64>; 2]| [&ranges[0], &ranges[1]].map(|range| range.end - range.start);
     so_php {
+        local: walked.local.unwrap_or(0),
         current: walked.current,
         fiber: walked.fiber,
         exception_code: walked.exception_code,
@@ -126,7 +127,7 @@ fn described(walked: &Walked) -> so_php {
         lines: walked.lines,
         fiber_stack: walked.fiber_stack,
         fiber_caller: walked.fiber_caller,
-        unused: 0,
+        is_local: u32::from(walked.local.is_some()),
     }
 }
 

@@ -149,9 +149,11 @@ fn described(walked: &Walked) -> so_cpython {
         code_filename: walked.code_filename,
         code_first_line: walked.code_first_line,
         code_begin: walked.code_begin,
+        object_type: walked.object_type,
+        frame_copy: walked.frame_copy,
+        code_copies: walked.code_copies,
         instruction_shift: walked.instruction_shift,
         prologue_bytes: walked.prologue_bytes,
-        unused: [0; 6],
     }
 }
 

@@ -333,6 +333,7 @@ impl Tables {
             php: so_php {
                 current: 0,
                 fiber: 0,
+                is_local: 0,
                 ..runtime.php
             },
             ..*runtime

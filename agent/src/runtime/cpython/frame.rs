@@ -2,11 +2,13 @@
 
 use super::layout::CODE_BYTES;
 use super::lines::line;
-use super::offsets::{BYTES_BODY, SIZE, TEXT_HASH, TYPE};
+use super::offsets::FREE_HEADER_BYTES;
 use super::{Python, ReadMemory, Unreadable, field, is_object, part, read, word};
 
 /// Files with longer tables are data that was written as code.
 const MAX_LINE_BYTES: usize = 1 << 18;
+/// Of an object of bytes: header and size, where they are longest.
+const HEAD_BYTES: usize = FREE_HEADER_BYTES as usize + 8;
 /// As in bpf/cpython.h: the multiplier of its hash, and what stands for the offset of an instruction that has none.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const NO_INSTRUCTION: u32 = 0xf_ffff;
@@ -27,14 +29,6 @@ pub struct PythonFrame {
 struct Code {
     bytes: [u8; CODE_BYTES as usize],
     address: u64,
-}
-
-/// The hash that a text has in itself, else where it lies: `so_python_text` of bpf/cpython.h.
-fn text_hash(memory: &dyn ReadMemory, text: u64) -> u64 {
-    match word(memory, field(text, TEXT_HASH)) {
-        Ok(hash) if hash != 0 && hash != u64::MAX => hash,
-        _ => text,
-    }
 }
 
 impl Python {
@@ -71,10 +65,18 @@ impl Python {
             return Err(Unreadable::Nonsense { what, address });
         }
         read(memory, address, &mut bytes)?;
-        if part(&bytes, TYPE, 8) == self.layout.code_type {
+        if part(&bytes, self.layout.offsets.object_type(), 8) == self.layout.code_type {
             Ok(Code { bytes, address })
         } else {
             Err(Unreadable::Replaced)
+        }
+    }
+
+    /// The hash that a text has in itself, else where it lies: `so_python_text` of bpf/cpython.h.
+    fn text_hash(&self, memory: &dyn ReadMemory, text: u64) -> u64 {
+        match word(memory, field(text, self.layout.offsets.text_hash())) {
+            Ok(hash) if hash != 0 && hash != u64::MAX => hash,
+            _ => text,
         }
     }
 
@@ -83,9 +85,9 @@ impl Python {
         let value = |offset| part(&code.bytes, offset, 8);
         let (name, qualname) = (value(offsets.code_name), value(offsets.code_qualname));
         let mut hash = part(&code.bytes, offsets.code_first_line, 4).wrapping_mul(MULTIPLIER);
-        hash = (hash ^ text_hash(memory, name)).wrapping_mul(MULTIPLIER);
+        hash = (hash ^ self.text_hash(memory, name)).wrapping_mul(MULTIPLIER);
         if qualname != name {
-            hash = (hash ^ hash >> 32 ^ text_hash(memory, qualname)).wrapping_mul(MULTIPLIER);
+            hash = (hash ^ hash >> 32 ^ self.text_hash(memory, qualname)).wrapping_mul(MULTIPLIER);
         }
         hash = (hash ^ hash >> 32 ^ value(offsets.code_filename)).wrapping_mul(MULTIPLIER);
         hash = (hash ^ hash >> 32 ^ value(offsets.code_size)).wrapping_mul(MULTIPLIER);
@@ -120,18 +122,20 @@ impl Python {
     /// An object of bytes; nothing where it is too long.
     fn bytes(&self, memory: &dyn ReadMemory, address: u64) -> Result<Vec<u8>, Unreadable> {
         let what = "a line table";
-        let mut head = [0; BYTES_BODY as usize];
+        let offsets = &self.layout.offsets;
+        let mut head = [0; HEAD_BYTES];
         if !is_object(address) {
             return Err(Unreadable::Nonsense { what, address });
         }
-        read(memory, address, &mut head)?;
-        if part(&head, TYPE, 8) != self.layout.bytes_type {
+        let head = &mut head[..usize::from(offsets.size()) + 8];
+        read(memory, address, head)?;
+        if part(head, offsets.object_type(), 8) != self.layout.bytes_type {
             return Err(Unreadable::Nonsense { what, address });
         }
-        let size = usize::try_from(part(&head, SIZE, 8)).unwrap_or(usize::MAX);
+        let size = usize::try_from(part(head, offsets.size(), 8)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; if size > MAX_LINE_BYTES { 0 } else { size }];
         if !bytes.is_empty() {
-            read(memory, field(address, BYTES_BODY), &mut bytes)?;
+            read(memory, field(address, offsets.bytes_body()), &mut bytes)?;
         }
         Ok(bytes)
     }

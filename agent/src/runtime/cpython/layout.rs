@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::offsets::{Offsets, TABLE_BYTES, TYPE_NAME, by_table};
+use super::offsets::{Offsets, TABLE_BYTES, by_table};
 use super::{ReadMemory, Unreadable, field, pointer, read};
 
 /// The symbols that are asked for. Executables and libraries with the interpreter export all that their version has
@@ -28,7 +28,7 @@ pub const SYMBOLS: [&str; 11] = [
 const THREAD_BYTES: u16 = 24 * 8;
 const OBJECT_BYTES: u16 = 14 * 8;
 const FRAME_BYTES: u16 = 10 * 8;
-pub(super) const CODE_BYTES: u16 = 18 * 8;
+pub(super) const CODE_BYTES: u16 = 20 * 8;
 
 /// `3.13`; what comes after that is not known until the interpreter says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,12 +60,6 @@ pub enum LayoutError {
     /// One that no table has.
     #[error("{version}: unknown layout")]
     Unknown {
-        /// Which one.
-        version: Version,
-    },
-    /// One without the interpreter's lock.
-    #[error("{version}: unknown layout of builds without the interpreter's lock")]
-    FreeThreaded {
         /// Which one.
         version: Version,
     },
@@ -153,6 +147,7 @@ impl Layout {
             (frame_bytes, offsets.frame_code, 8),
             (frame_bytes, offsets.frame_instruction, 8),
             (frame_bytes, offsets.frame_mark, 1),
+            (frame_bytes, offsets.frame_copy, 4),
             (CODE_BYTES, offsets.code_size, 8),
             (CODE_BYTES, offsets.code_name, 8),
             (CODE_BYTES, offsets.code_qualname, 8),
@@ -177,20 +172,20 @@ impl Layout {
     ) -> Result<(), LayoutError> {
         let mut found = [0; 8];
         let found = &mut found[..name.len()];
-        read(memory, pointer_to_name(memory, address, what)?, found)?;
+        read(memory, self.pointer_to_name(memory, address, what)?, found)?;
         if *found == *name {
             Ok(())
         } else {
             Err(self.contradiction(what))
         }
     }
-}
 
-/// Names of types need no alignment.
-fn pointer_to_name(memory: &dyn ReadMemory, address: u64, what: &'static str) -> Result<u64, Unreadable> {
-    // A type's own type is one, too.
-    pointer(memory, field(address, super::offsets::TYPE), what)?;
-    super::word(memory, field(address, TYPE_NAME))
+    /// Names of types need no alignment.
+    fn pointer_to_name(&self, memory: &dyn ReadMemory, address: u64, what: &'static str) -> Result<u64, Unreadable> {
+        // A type's own type is one, too.
+        pointer(memory, field(address, self.offsets.object_type()), what)?;
+        super::word(memory, field(address, self.offsets.type_name()))
+    }
 }
 
 /// The version, and all its digits where it says them: `0x030d05f0`. What has no number is known by what it exports.
@@ -237,9 +232,6 @@ fn offsets(
     };
     if Some(table.hex_version) != hex_version {
         return Err(contradiction("the table's version"));
-    }
-    if table.is_free_threaded {
-        return Err(LayoutError::FreeThreaded { version });
     }
     Ok(table.offsets)
 }

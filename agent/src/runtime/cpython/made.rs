@@ -1,12 +1,15 @@
 //! Interpreters that are made up, for tests and fuzzing: a runtime, two threads, frames, code objects and text.
 
+mod tables;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
 pub(super) use crate::runtime::image::{BASE, Memory};
 
-use super::offsets::{BYTES_BODY, COOKIE, Offsets, SIZE, TEXT_LENGTH, TEXT_STATE, TYPE, TYPE_NAME};
+use super::offsets::{COOKIE, FREE_HEADER_BYTES, HEADER_BYTES, Offsets};
 use super::{FrameForm, Layout, Python};
+use tables::{TABLE_3_13, TABLE_3_14, TABLE_3_15};
 
 const IMAGE_BYTES: usize = 1 << 16;
 /// Where things lie, each with room.
@@ -28,262 +31,10 @@ pub(super) const TYPES: [u64; 6] = [
 /// What is not placed elsewhere lies here, one thing behind the other.
 const FREE: u64 = BASE + 0x9000;
 pub(super) const VERSIONS: [u8; 8] = [8, 9, 10, 11, 12, 13, 14, 15];
-
-/// What real tables begin with, in words behind the cookie: of 3.13.5 and 3.14.10 on x86-64.
-const TABLE_3_13: [u64; 72] = [
-    0x030d_05f0,
-    0,
-    283_376,
-    608,
-    632,
-    194_976,
-    7272,
-    7264,
-    7344,
-    7400,
-    7656,
-    7640,
-    7648,
-    16,
-    7752,
-    0,
-    7768,
-    7760,
-    304,
-    0,
-    8,
-    16,
-    72,
-    152,
-    160,
-    232,
-    32,
-    80,
-    8,
-    0,
-    56,
-    72,
-    70,
-    208,
-    112,
-    120,
-    128,
-    136,
-    68,
-    52,
-    96,
-    104,
-    200,
-    16,
-    8,
-    416,
-    24,
-    88,
-    168,
-    32,
-    24,
-    16,
-    40,
-    24,
-    16,
-    48,
-    32,
-    40,
-    24,
-    16,
-    32,
-    16,
-    24,
-    40,
-    16,
-    32,
-    64,
-    32,
-    16,
-    40,
-    240,
-    200,
-];
-const TABLE_3_14: [u64; 82] = [
-    0x030e_0af0,
-    0,
-    316_616,
-    784,
-    808,
-    225_864,
-    7280,
-    7272,
-    7344,
-    7360,
-    7408,
-    7688,
-    7672,
-    7680,
-    16,
-    7784,
-    0,
-    7800,
-    7792,
-    7992,
-    0,
-    832,
-    0,
-    8,
-    16,
-    72,
-    152,
-    160,
-    232,
-    32,
-    88,
-    8,
-    0,
-    56,
-    80,
-    74,
-    64,
-    0,
-    216,
-    112,
-    120,
-    128,
-    136,
-    68,
-    52,
-    96,
-    104,
-    208,
-    0,
-    16,
-    8,
-    416,
-    24,
-    88,
-    168,
-    40,
-    32,
-    16,
-    40,
-    24,
-    16,
-    200,
-    24,
-    40,
-    32,
-    48,
-    32,
-    40,
-    24,
-    16,
-    32,
-    16,
-    24,
-    40,
-    16,
-    32,
-    64,
-    32,
-    16,
-    40,
-    264,
-    192,
-];
-/// Of Debian's 3.15.2.
-const TABLE_3_15: [u64; 93] = [
-    0x030f_02f0,
-    0,
-    346_568,
-    912,
-    936,
-    226_240,
-    7272,
-    7264,
-    7336,
-    7352,
-    7400,
-    7592,
-    7576,
-    7584,
-    16,
-    7736,
-    0,
-    7752,
-    7744,
-    7944,
-    0,
-    888,
-    0,
-    8,
-    16,
-    72,
-    80,
-    88,
-    96,
-    176,
-    184,
-    256,
-    32,
-    36,
-    40,
-    136,
-    288,
-    0,
-    88,
-    8,
-    0,
-    56,
-    80,
-    74,
-    64,
-    0,
-    216,
-    112,
-    120,
-    128,
-    136,
-    68,
-    52,
-    96,
-    104,
-    208,
-    0,
-    16,
-    8,
-    424,
-    24,
-    88,
-    168,
-    32,
-    288,
-    944,
-    888,
-    40,
-    32,
-    16,
-    40,
-    24,
-    16,
-    200,
-    24,
-    40,
-    32,
-    48,
-    32,
-    40,
-    24,
-    16,
-    32,
-    16,
-    24,
-    40,
-    16,
-    32,
-    64,
-    32,
-    16,
-    40,
-    56,
-];
+/// What is there without the interpreter's lock.
+pub(super) const FREE_VERSIONS: [u8; 3] = [13, 14, 15];
+/// Where the builds without the lock have what leads to copies of instructions.
+pub(super) const FREE_COPIES: (u16, u16) = (72, 224);
 
 /// Characters of a text as an interpreter keeps them.
 #[derive(Clone, Copy)]
@@ -305,6 +56,11 @@ pub(super) struct Made {
 impl Made {
     /// An interpreter whose two threads run nothing.
     pub(super) fn new(minor: u8) -> Self {
+        Self::of_build(minor, false)
+    }
+
+    /// The same, perhaps of a build without the interpreter's lock.
+    fn of_build(minor: u8, is_free: bool) -> Self {
         let memory = Memory::new(vec![0; IMAGE_BYTES]);
         let [_, code, text, bytes, _, dict] = TYPES;
         let mut symbols = HashMap::from([
@@ -332,6 +88,9 @@ impl Made {
             offsets: Offsets::by_version(minor.min(12)).expect("a version"),
             next: FREE,
         };
+        if is_free {
+            made.offsets.header_bytes = FREE_HEADER_BYTES;
+        }
         if minor >= 11 {
             made.symbols.insert("Py_Version", BASE + 8);
             made.memory
@@ -350,11 +109,15 @@ impl Made {
             }
             made.memory.put(BASE + 8, &(*version as u32).to_le_bytes());
         }
+        if is_free {
+            made.free_table(minor);
+        }
         for (address, name) in TYPES.into_iter().zip(["type", "code", "str", "bytes", "int", "dict"]) {
             let at = made.take(8);
             made.memory.put(at, name.as_bytes());
-            made.memory.word(address + u64::from(TYPE), TYPES[0]);
-            made.memory.word(address + u64::from(TYPE_NAME), at);
+            made.typed(address, 0);
+            let name = address + u64::from(made.offsets.type_name());
+            made.memory.word(name, at);
         }
         // Its own table has the layout from here on.
         made.offsets = made.layout().expect("a whole layout").offsets;
@@ -362,14 +125,65 @@ impl Made {
         made
     }
 
+    /// The interpreter's table as a build without its lock has it, by what its headers add: each object has a longer
+    /// header, and since 3.14 a code object what leads to copies, and a frame the number of one.
+    fn free_table(&mut self, minor: u8) {
+        let longer = u64::from(FREE_HEADER_BYTES - HEADER_BYTES);
+        // Where groups begin, in words from the cookie on: frames, code, objects, bytes, text.
+        let (frame, code, object, bytes, text) = match minor {
+            13 => (28, 34, 44, 64, 67),
+            14 => (31, 39, 50, 74, 77),
+            _ => (39, 47, 58, 86, 89),
+        };
+        let at = |word: u64| RUNTIME + 8 * word;
+        self.memory.word(at(2), 1);
+        let objects = [object, object + 1, bytes + 1, bytes + 2, text + 1, text + 2, text + 3];
+        for word in (code..code + 10).chain(objects) {
+            let value = self.word_at(at(word));
+            self.memory.word(at(word), value + longer);
+        }
+        if minor >= 14 {
+            let (number, copies) = FREE_COPIES;
+            // What leads to the copies stands before the instructions.
+            for (word, more) in [(code, 8), (code + 9, 8)] {
+                let value = self.word_at(at(word));
+                self.memory.word(at(word), value + more);
+            }
+            self.memory.word(at(code + 10), u64::from(copies));
+            self.memory.word(at(frame + 5), 78);
+            self.memory.word(at(frame + 7), u64::from(number));
+        }
+    }
+
+    fn word_at(&self, address: u64) -> u64 {
+        let first = (address - BASE) as usize;
+        let word = self.memory.bytes[first..first + 8].try_into();
+        u64::from_le_bytes(word.expect("eight bytes"))
+    }
+
+    /// Gives an object its type.
+    fn typed(&mut self, object: u64, kind: usize) {
+        let at = object + u64::from(self.offsets.object_type());
+        self.memory.word(at, TYPES[kind]);
+    }
+
     /// One with a function of a class that the newest thread runs; gives its code object, too.
     pub(super) fn sample(minor: u8) -> (Self, u64) {
-        let mut made = Self::new(minor);
+        Self::new(minor).sampled()
+    }
+
+    /// The same of a build without the interpreter's lock.
+    pub(super) fn free_sample(minor: u8) -> (Self, u64) {
+        Self::of_build(minor, true).sampled()
+    }
+
+    fn sampled(mut self) -> (Self, u64) {
+        let made = &mut self;
         let code = made.code("get", "Queue.get", "/usr/lib/queue.py", 10, &[0x80, 0x01]);
         let (thread, frame) = (THREADS[0], made.take(128));
         made.frame(frame, code, 0);
         made.run(thread, frame);
-        (made, code)
+        (self, code)
     }
 
     pub(super) fn layout(&self) -> Result<Layout, super::LayoutError> {
@@ -444,11 +258,18 @@ impl Made {
         };
         self.memory.put(at, &bytes);
         let is_compact = matches!(kind, Kind::Compact);
-        let state = (width as u64) << 2 | u64::from(is_compact) << 5 | u64::from(is_ascii) << 6;
-        self.memory.word(object + u64::from(TYPE), TYPES[2]);
-        self.memory
-            .word(object + u64::from(TEXT_LENGTH), text.chars().count() as u64);
-        self.memory.word(object + u64::from(TEXT_STATE), state);
+        let state = width as u64 | u64::from(is_compact) << 3 | u64::from(is_ascii) << 4;
+        // Before that stands whether it is interned, in two bits or in a byte.
+        let state = if self.offsets.code_copies == 0 {
+            state << 2 | 1
+        } else {
+            state << 8 | 3
+        };
+        self.typed(object, 2);
+        let at = object + u64::from(self.offsets.text_length());
+        self.memory.word(at, text.chars().count() as u64);
+        let at = object + u64::from(self.offsets.text_state());
+        self.memory.word(at, state);
         object
     }
 
@@ -457,10 +278,11 @@ impl Made {
         const HEAD_BYTES: u64 = 32;
         const INDEX_BYTES: u64 = 8;
         let count = pairs.len() as u64;
-        let (object, keys) = (self.take(48), self.take(HEAD_BYTES + INDEX_BYTES + 16 * count));
-        self.memory.word(object + u64::from(TYPE), TYPES[5]);
-        self.memory.word(object + 16, count);
-        self.memory.word(object + 32, keys);
+        let (object, keys) = (self.take(64), self.take(HEAD_BYTES + INDEX_BYTES + 16 * count));
+        self.typed(object, 5);
+        let header = u64::from(self.offsets.header_bytes);
+        self.memory.word(object + header, count);
+        self.memory.word(object + header + 16, keys);
         // Size and bytes of its index by their logarithms, and that all keys are text.
         self.memory.put(keys + 8, &[3, 3, 1]);
         self.memory.word(keys + 24, count);
@@ -478,8 +300,9 @@ impl Made {
         let mut pairs = vec![("__name__", self.text(name, Kind::Compact)), ("__doc__", 0)];
         pairs.extend(file.map(|file| ("__file__", self.text(file, Kind::Compact))));
         let (dict, object) = (self.dict(&pairs), self.take(48));
-        self.memory.word(object + u64::from(TYPE), TYPES[4]);
-        self.memory.word(object + 16, dict);
+        self.typed(object, 4);
+        let at = object + u64::from(self.offsets.header_bytes);
+        self.memory.word(at, dict);
         object
     }
 
@@ -498,10 +321,11 @@ impl Made {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> u64 {
-        let object = self.take(u64::from(BYTES_BODY) + bytes.len() as u64);
-        self.memory.word(object + u64::from(TYPE), TYPES[3]);
-        self.memory.word(object + u64::from(SIZE), bytes.len() as u64);
-        self.memory.put(object + u64::from(BYTES_BODY), bytes);
+        let (size, body) = (u64::from(self.offsets.size()), u64::from(self.offsets.bytes_body()));
+        let object = self.take(body + bytes.len() as u64);
+        self.typed(object, 3);
+        self.memory.word(object + size, bytes.len() as u64);
+        self.memory.put(object + body, bytes);
         object
     }
 
@@ -511,7 +335,7 @@ impl Made {
         let qualname = self.text(qualname, Kind::Compact);
         let (file, lines) = (self.text(file, Kind::Compact), self.bytes(lines));
         let code = self.take(256);
-        self.memory.word(code + u64::from(TYPE), TYPES[1]);
+        self.typed(code, 1);
         self.memory.word(code + u64::from(offsets.code_size), 77);
         // Until 3.10 both are one, the name.
         self.memory.word(code + u64::from(offsets.code_qualname), qualname);

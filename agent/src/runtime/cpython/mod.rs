@@ -1,4 +1,5 @@
-//! Python frames of a CPython process (3.8 to 3.15, with the lock of the interpreter), named from outside of it.
+//! Python frames of a CPython process (3.8 to 3.15, since 3.13 also without the interpreter's lock), named from outside
+//! of it.
 //!
 //! In: the process' memory, the addresses of symbols of the executable or of libpython, and what the walk saw of a
 //! frame (a code object, an offset in its bytecodes, a hash). Out: where a walker finds what it needs, and functions,

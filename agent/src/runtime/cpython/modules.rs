@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::offsets::TYPE;
+use super::offsets::FREE_HEADER_BYTES;
 use super::{FrameForm, Python, ReadMemory, Unreadable, field, is_object, part, read, word};
 use crate::hash::FastMap;
 
@@ -17,13 +17,13 @@ const MAX_KEYS: usize = 64;
 /// Of an interpreter's state, in which its table is looked for where no table of offsets says where it is.
 const STATE_BYTES: usize = 2048;
 
-/// `PyModuleObject`.
-const MODULE_DICT: u16 = 16;
-/// `PyDictObject`.
-const DICT_BYTES: usize = 48;
-const DICT_USED: u16 = 16;
-const DICT_KEYS: u16 = 32;
-const DICT_VALUES: u16 = 40;
+/// `PyModuleObject`, behind the header of all objects.
+const MODULE_DICT: u16 = 0;
+/// `PyDictObject`, behind it. The header has at most as many bytes as stand here.
+const DICT_BYTES: usize = 32;
+const DICT_USED: u16 = 0;
+const DICT_KEYS: u16 = 16;
+const DICT_VALUES: u16 = 24;
 /// `PyDictKeysObject` since 3.11: behind it are an index, of two to the power of `KEYS_INDEX` bytes, and the entries.
 const KEYS_BYTES: usize = 32;
 const KEYS_INDEX: u16 = 9;
@@ -254,7 +254,8 @@ impl Python {
         object: u64,
         keys: &mut FastMap<u64, Option<usize>>,
     ) -> Result<[Option<u64>; 2], Unreadable> {
-        let dict = self.dict(memory, word(memory, field(object, MODULE_DICT))?)?;
+        let dict = field(object, self.layout.offsets.header_bytes + MODULE_DICT);
+        let dict = self.dict(memory, word(memory, dict)?)?;
         let mut said = [None; 2];
         for [key, value] in self.pairs(memory, &dict, MAX_ATTRIBUTES)? {
             if !is_object(key) {
@@ -296,11 +297,14 @@ impl Python {
         if !is_object(address) {
             return Err(nonsense);
         }
-        let mut head = [0; DICT_BYTES];
-        read(memory, address, &mut head)?;
-        let keys = part(&head, DICT_KEYS, 8);
-        let is_dict = self.layout.dict_type == Some(part(&head, TYPE, 8));
-        if !is_dict || part(&head, DICT_VALUES, 8) != 0 || !is_object(keys) {
+        let offsets = &self.layout.offsets;
+        let mut whole = [0; FREE_HEADER_BYTES as usize + DICT_BYTES];
+        let whole = &mut whole[..usize::from(offsets.header_bytes) + DICT_BYTES];
+        read(memory, address, whole)?;
+        let is_dict = self.layout.dict_type == Some(part(whole, offsets.object_type(), 8));
+        let head = &whole[usize::from(offsets.header_bytes)..];
+        let keys = part(head, DICT_KEYS, 8);
+        if !is_dict || part(head, DICT_VALUES, 8) != 0 || !is_object(keys) {
             return Err(nonsense);
         }
         let mut begin = [0; KEYS_BYTES];
@@ -315,7 +319,7 @@ impl Python {
             return Err(nonsense);
         }
         Ok(Dict {
-            state: [part(&head, DICT_USED, 8), keys, count],
+            state: [part(head, DICT_USED, 8), keys, count],
             entries: keys.saturating_add(KEYS_BYTES as u64 + (1 << index)),
             entry_bytes,
             count,

@@ -62,31 +62,28 @@ pub(super) struct Offsets {
     pub(super) code_first_line: u16,
     pub(super) code_lines: u16,
     pub(super) code_begin: u16,
+    /// Without the interpreter's lock, since 3.14: in a frame the number of the copy of the instructions that it runs,
+    /// and in a code object what leads to its copies; both 0 where there are none.
+    pub(super) frame_copy: u16,
+    pub(super) code_copies: u16,
     /// Until 3.10: what makes code units of the number of an instruction.
     pub(super) instruction_shift: u8,
     pub(super) lines: LineForm,
+    /// Bytes of `PyObject`, which all objects begin with.
+    pub(super) header_bytes: u16,
     /// Bytes of `PyASCIIObject`.
     pub(super) ascii_bytes: u16,
 }
 
-/// Of all objects, in builds with the interpreter's lock.
-pub(super) const TYPE: u16 = 8;
-/// Of objects of variable size.
-pub(super) const SIZE: u16 = 16;
-/// `PyBytesObject`.
-pub(super) const BYTES_BODY: u16 = 32;
-/// `PyASCIIObject`.
-pub(super) const TEXT_LENGTH: u16 = 16;
-/// Behind it; all ones where nobody has asked for it.
-pub(super) const TEXT_HASH: u16 = 24;
-pub(super) const TEXT_STATE: u16 = 32;
-const ASCII_BYTES: u16 = 40;
+/// `PyObject` with the interpreter's lock, and without it, where each object has a lock and two counts.
+pub(super) const HEADER_BYTES: u16 = 16;
+pub(super) const FREE_HEADER_BYTES: u16 = 32;
+/// `PyASCIIObject` has a length, a hash and a state behind the header.
+const ASCII_BYTES: u16 = HEADER_BYTES + TEXT_BYTES;
+const TEXT_BYTES: u16 = 24;
 /// `PyCompactUnicodeObject` has the form in UTF-8 beyond that. Until 3.11 each had a word more, for a third form.
 const TEXT_UTF8_BYTES: u16 = 16;
 const TEXT_WIDE_BYTES: u16 = 8;
-/// `PyTypeObject`.
-pub(super) const TYPE_NAME: u16 = 24;
-pub(super) const TYPE_FLAGS: u16 = 168;
 
 impl Offsets {
     const V3_8: Self = Self {
@@ -114,8 +111,11 @@ impl Offsets {
         code_first_line: 40,
         code_lines: 120,
         code_begin: 0,
+        frame_copy: 0,
+        code_copies: 0,
         instruction_shift: 1,
         lines: LineForm::Steps,
+        header_bytes: HEADER_BYTES,
         ascii_bytes: ASCII_BYTES + TEXT_WIDE_BYTES,
     };
 
@@ -144,7 +144,7 @@ impl Offsets {
         frame_code: 32,
         frame_instruction: 56,
         frame_mark: 68,
-        code_size: SIZE,
+        code_size: HEADER_BYTES,
         code_name: 120,
         code_qualname: 128,
         code_filename: 112,
@@ -184,9 +184,47 @@ impl Offsets {
         }
     }
 
+    /// In any object: its type, which the header ends with.
+    pub(super) fn object_type(&self) -> u16 {
+        self.header_bytes - 8
+    }
+
+    /// In objects of variable size: that.
+    pub(super) fn size(&self) -> u16 {
+        self.header_bytes
+    }
+
+    /// `PyBytesObject`: its bytes are behind size and hash.
+    pub(super) fn bytes_body(&self) -> u16 {
+        self.header_bytes + 16
+    }
+
+    /// `PyASCIIObject`.
+    pub(super) fn text_length(&self) -> u16 {
+        self.header_bytes
+    }
+
+    /// All ones where nobody has asked for it.
+    pub(super) fn text_hash(&self) -> u16 {
+        self.header_bytes + 8
+    }
+
+    pub(super) fn text_state(&self) -> u16 {
+        self.header_bytes + 16
+    }
+
+    /// `PyTypeObject`.
+    pub(super) fn type_name(&self) -> u16 {
+        self.header_bytes + 8
+    }
+
+    pub(super) fn type_flags(&self) -> u16 {
+        self.header_bytes + 152
+    }
+
     /// Bytes of `PyCompactUnicodeObject`.
     pub(super) fn compact_bytes(&self) -> u16 {
-        let has_wide = self.ascii_bytes > ASCII_BYTES;
+        let has_wide = self.ascii_bytes > self.header_bytes + TEXT_BYTES;
         self.ascii_bytes + TEXT_UTF8_BYTES + if has_wide { TEXT_WIDE_BYTES } else { 0 }
     }
 }
@@ -212,6 +250,8 @@ struct Groups {
     last_thread: u16,
     /// In the thread's.
     thread_id: u16,
+    /// In the frame's and in the code object's: of copies of instructions.
+    copies: Option<[u16; 2]>,
 }
 
 /// 3.14 put fields into the groups of interpreters, frames and code, and a group before that of dicts; 3.15 put some
@@ -227,6 +267,7 @@ const GROUPS_3_13: Groups = Groups {
     modules: 5,
     last_thread: 12,
     thread_id: 5,
+    copies: None,
 };
 const GROUPS_3_14: Groups = Groups {
     interpreter: 6,
@@ -239,6 +280,7 @@ const GROUPS_3_14: Groups = Groups {
     modules: 6,
     last_thread: 13,
     thread_id: 5,
+    copies: Some([7, 10]),
 };
 const GROUPS_3_15: Groups = Groups {
     interpreter: 6,
@@ -251,13 +293,13 @@ const GROUPS_3_15: Groups = Groups {
     modules: 6,
     last_thread: 13,
     thread_id: 8,
+    copies: Some([7, 10]),
 };
 
 /// What a table says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) hex_version: u64,
-    pub(super) is_free_threaded: bool,
     pub(super) offsets: Offsets,
 }
 
@@ -300,23 +342,28 @@ impl Words<'_> {
     fn offsets(&self, groups: &Groups) -> Result<Table, &'static str> {
         let (interpreter, thread, code) = (groups.interpreter, groups.thread, groups.code);
         let (frame, what) = (groups.frame, "a frame's layout");
-        // What is fixed elsewhere must be so here.
         let is_free_threaded = self.at(2) != 0;
-        let has_objects = self.at(groups.object + 1) == u64::from(TYPE)
-            && self.at(groups.bytes + 1) == u64::from(SIZE)
-            && self.at(groups.bytes + 2) == u64::from(BYTES_BODY)
-            && self.at(groups.text + 1) == u64::from(TEXT_STATE)
-            && self.at(groups.text + 2) == u64::from(TEXT_LENGTH)
-            && self.at(groups.text + 3) == u64::from(ASCII_BYTES);
-        if !is_free_threaded && !has_objects {
-            return Err("the layout of objects");
-        }
+        let header_bytes = if is_free_threaded {
+            FREE_HEADER_BYTES
+        } else {
+            HEADER_BYTES
+        };
+        let threads_head = self.wide(interpreter, 3, "an interpreter's layout")?;
+        let last_thread = self.wide(interpreter, groups.last_thread, "an interpreter's layout")?;
+        let [frame_copy, code_copies] = match groups.copies {
+            Some([number, copies]) if is_free_threaded => [
+                self.near(frame, number, what)?,
+                self.near(code, copies, "a code object's layout")?,
+            ],
+            _ => [0, 0],
+        };
         let offsets = Offsets {
             form: FrameForm::Shims,
             interpreters_head: self.wide(3, 2, "the runtime's layout")?,
             interpreter_next: self.wide(interpreter, 2, "an interpreter's layout")?,
-            threads_head: self.wide(interpreter, 3, "an interpreter's layout")?,
-            last_thread: self.wide(interpreter, groups.last_thread, "an interpreter's layout")?,
+            threads_head,
+            // Nobody has the lock: the newest thread is as good a guess as any, and is there.
+            last_thread: if is_free_threaded { threads_head } else { last_thread },
             is_last_in_runtime: false,
             modules: Some(self.wide(interpreter, groups.modules, "an interpreter's layout")?),
             thread_next: self.near(thread, 2, "a thread's layout")?,
@@ -329,20 +376,35 @@ impl Words<'_> {
             frame_code: self.near(frame, 2, what)?,
             frame_instruction: self.near(frame, 3, what)?,
             frame_mark: self.near(frame, 5, what)?,
-            code_size: SIZE,
+            code_size: header_bytes,
             code_filename: self.near(code, 1, "a code object's layout")?,
             code_name: self.near(code, 2, "a code object's layout")?,
             code_qualname: self.near(code, 3, "a code object's layout")?,
             code_lines: self.near(code, 4, "a code object's layout")?,
             code_first_line: self.near(code, 5, "a code object's layout")?,
             code_begin: self.near(code, 9, "a code object's layout")?,
+            frame_copy,
+            code_copies,
             instruction_shift: 0,
             lines: LineForm::Locations,
-            ascii_bytes: ASCII_BYTES,
+            header_bytes,
+            ascii_bytes: header_bytes + TEXT_BYTES,
         };
+        // What is fixed elsewhere must be so here.
+        let fixed = [
+            (groups.object, header_bytes),
+            (groups.object + 1, offsets.object_type()),
+            (groups.bytes + 1, offsets.size()),
+            (groups.bytes + 2, offsets.bytes_body()),
+            (groups.text + 1, offsets.text_state()),
+            (groups.text + 2, offsets.text_length()),
+            (groups.text + 3, offsets.ascii_bytes),
+        ];
+        if fixed.into_iter().any(|(number, is)| self.at(number) != u64::from(is)) {
+            return Err("the layout of objects");
+        }
         Ok(Table {
             hex_version: self.at(1),
-            is_free_threaded,
             offsets,
         })
     }

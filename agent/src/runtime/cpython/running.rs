@@ -5,7 +5,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use super::layout::{CODE_BYTES, Layout, LayoutError, Version};
-use super::offsets::{FrameForm, Offsets, TYPE};
+use super::offsets::{FrameForm, Offsets};
 use super::{ADDRESSES, ReadMemory, Unreadable, field, is_object, part, pointer, read, word};
 use crate::runtime::parts::rare_part;
 
@@ -92,6 +92,12 @@ pub struct Walked {
     pub code_first_line: u16,
     /// In a code object: where its instructions begin.
     pub code_begin: u16,
+    /// In any object: its type.
+    pub object_type: u16,
+    /// In a frame: which copy of the instructions it runs.
+    pub frame_copy: u16,
+    /// In a code object: what leads to the copies of its instructions; 0 where there are none.
+    pub code_copies: u16,
     /// By how much an instruction's number is to be shifted.
     pub instruction_shift: u8,
 }
@@ -190,6 +196,9 @@ impl Python {
             code_filename: offsets.code_filename,
             code_first_line: offsets.code_first_line,
             code_begin: offsets.code_begin,
+            object_type: offsets.object_type(),
+            frame_copy: offsets.frame_copy,
+            code_copies: offsets.code_copies,
             instruction_shift: offsets.instruction_shift,
         }
     }
@@ -253,7 +262,7 @@ impl Python {
             }
             if !self.is_shim(memory, frame)? {
                 let code = word(memory, field(frame, offsets.frame_code))? & !7;
-                if word(memory, field(code, TYPE))? != code_type {
+                if word(memory, field(code, offsets.object_type()))? != code_type {
                     return Err(contradiction("a frame's code").into());
                 }
                 self.check_code(memory, code)?;
@@ -286,7 +295,7 @@ impl Python {
             ),
             (offsets.code_lines, self.layout.bytes_type, "a line table"),
         ] {
-            if pointer(memory, field(part(&bytes, offset, 8), TYPE), what)? != expected {
+            if pointer(memory, field(part(&bytes, offset, 8), offsets.object_type()), what)? != expected {
                 return Err(self.layout.contradiction(what).into());
             }
         }

@@ -1,6 +1,8 @@
 use std::cell::Cell;
 
-use super::made::{BASE, INTERPRETER, Kind, LOOP, Made, RARE, RUNTIME, THREADS, TYPES, VERSIONS};
+use super::made::{
+    BASE, FREE_COPIES, FREE_VERSIONS, INTERPRETER, Kind, LOOP, Made, RARE, RUNTIME, THREADS, TYPES, VERSIONS,
+};
 use super::*;
 
 fn error(made: &Made) -> String {
@@ -81,8 +83,47 @@ fn versions_that_are_not_known_are_named() {
     made.memory.word(RUNTIME + 16, 1);
     assert_eq!(
         error(&made),
-        "Python 3.13: unknown layout of builds without the interpreter's lock"
+        "Python 3.13: the layout of objects contradicts",
+        "it says that it is without the lock, and has the objects of one with it"
     );
+}
+
+/// Each object is longer there, nobody has the lock, and since 3.14 each thread runs a copy of the instructions.
+#[test]
+fn builds_without_the_interpreter_s_lock_are_read() {
+    for minor in FREE_VERSIONS {
+        let (mut made, code) = Made::free_sample(minor);
+        let python = made.python().unwrap();
+        assert_eq!(python.layout().version, Version { major: 3, minor });
+        let walked = python.walked();
+        assert_eq!((walked.object_type, walked.code_size), (24, 32), "{minor}");
+        assert_eq!(walked.last_thread, walked.threads_head);
+        let copies = if minor < 14 { (0, 0) } else { FREE_COPIES };
+        assert_eq!((walked.frame_copy, walked.code_copies), copies, "{minor}");
+        let frame = named(&made, code, 0).unwrap();
+        let named_as = (&*frame.function, &*frame.file, frame.line);
+        assert_eq!(named_as, ("Queue.get", "/usr/lib/queue.py", 10), "{minor}");
+        let queue = made.module("queue", Some("/usr/lib/queue.py"));
+        made.modules(&[queue]);
+        let module = python.module(&made.memory, &mut Modules::default(), "/usr/lib/queue.py");
+        assert_eq!(module.unwrap().as_deref(), Some("queue"), "{minor}");
+        for text in ["/\u{e9}t\u{e9}.py", "/\u{672c}.py", "/\u{1f600}\u{672c}.py", ""] {
+            for kind in [Kind::Compact, Kind::Apart] {
+                let file = made.text(text, kind);
+                made.memory.word(code + u64::from(made.offsets.code_filename), file);
+                assert_eq!(named(&made, code, 0).unwrap().file, text, "{minor}");
+            }
+        }
+    }
+    // With the lock there are no copies, whatever the table has in their place.
+    for minor in VERSIONS {
+        let walked = Made::sample(minor).0.python().unwrap().walked();
+        assert_eq!((walked.object_type, walked.frame_copy, walked.code_copies), (8, 0, 0));
+    }
+    // A frame that says so where a walk does not look.
+    let (mut made, _) = Made::free_sample(14);
+    made.memory.word(RUNTIME + 8 * 38, 80);
+    assert_eq!(error(&made), "Python 3.14: the reach of a structure contradicts");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Text as CPython has it (PEP 393): one, two or four bytes for each character, as many as its widest one needs.
 
-use super::offsets::{TEXT_LENGTH, TEXT_STATE, TYPE, TYPE_FLAGS};
+use super::offsets::FREE_HEADER_BYTES;
 use super::{MAX_NAME_BYTES, Python, ReadMemory, Unreadable, field, part, read, word};
 
 /// No file of source text is as long.
@@ -10,12 +10,13 @@ const IS_TEXT: u64 = 1 << 28;
 /// What lies before the characters, at most: of the oldest form, with a pointer to them.
 const HEAD_BYTES: usize = 80;
 
-/// Bits of a text's state, from the lowest: two or more that say whether it is interned, three for the width, then
-/// these.
+/// Bits of a text's state, from the lowest: two that say whether it is interned, three for the width, then these.
 const KIND_SHIFT: u32 = 2;
+/// Without the interpreter's lock a whole byte says whether it is interned, since 3.14.
+const FREE_KIND_SHIFT: u32 = 8;
 const KINDS: u64 = 7;
-const IS_COMPACT: u64 = 1 << 5;
-const IS_ASCII: u64 = 1 << 6;
+const IS_COMPACT: u64 = 1 << 3;
+const IS_ASCII: u64 = 1 << 4;
 
 impl Python {
     /// A text, cut at 4 KiB.
@@ -26,20 +27,27 @@ impl Python {
         };
         let mut head = [0; HEAD_BYTES];
         // Behind a short text may be nothing.
-        let ascii_bytes = self.layout.offsets.ascii_bytes;
+        let offsets = &self.layout.offsets;
+        let ascii_bytes = offsets.ascii_bytes;
         let first = head.get_mut(..usize::from(ascii_bytes)).ok_or(nonsense)?;
         read(memory, address, first)?;
-        let kind = part(&head, TYPE, 8);
-        if kind != self.layout.text_type && word(memory, field(kind, TYPE_FLAGS))? & IS_TEXT == 0 {
+        let kind = part(&head, offsets.object_type(), 8);
+        if kind != self.layout.text_type && word(memory, field(kind, offsets.type_flags()))? & IS_TEXT == 0 {
             return Err(nonsense);
         }
-        let (length, state) = (part(&head, TEXT_LENGTH, 8), part(&head, TEXT_STATE, 4));
-        let width = state >> KIND_SHIFT & KINDS;
+        let (length, state) = (
+            part(&head, offsets.text_length(), 8),
+            part(&head, offsets.text_state(), 4),
+        );
+        // No text has the width zero: it is in the other place then.
+        let is_apart = offsets.header_bytes == FREE_HEADER_BYTES && state >> KIND_SHIFT & KINDS == 0;
+        let state = state >> if is_apart { FREE_KIND_SHIFT } else { KIND_SHIFT };
+        let width = state & KINDS;
         let is_sane = length <= MAX_CHARACTERS && matches!(width, 1 | 2 | 4);
         if !is_sane || (state & IS_ASCII != 0 && width != 1) {
             return Err(nonsense);
         }
-        let compact_bytes = self.layout.offsets.compact_bytes();
+        let compact_bytes = offsets.compact_bytes();
         let at = match (state & IS_COMPACT != 0, state & IS_ASCII != 0) {
             (true, true) => field(address, ascii_bytes),
             (true, false) => field(address, compact_bytes),

@@ -7,10 +7,12 @@ use thiserror::Error;
 use super::{ReadMemory, Unreadable, field, is_object, number, part, pointer, read};
 
 /// The symbols that are asked for. Executables and libraries with PHP export all but the last, which a table of all
-/// symbols may have.
-pub const SYMBOLS: [&str; 6] = [
+/// symbols may have. Builds with threads have the third and the fourth, and others the second.
+pub const SYMBOLS: [&str; 8] = [
     "execute_ex",
     "executor_globals",
+    "executor_globals_offset",
+    "tsrm_get_ls_cache_tcb_offset",
     "module_registry",
     "zend_call_function",
     "zend_generator_resume",
@@ -31,6 +33,9 @@ pub(super) const MODULE_NAME: u16 = 32;
 const TABLE_ENTRIES: u16 = 16;
 const TABLE_USED: u16 = 24;
 const ENTRY_BYTES: u64 = 32;
+/// Of a thread's own storage, and of all globals that a thread has.
+const MAX_LOCAL_BYTES: u64 = 1 << 24;
+const MAX_GLOBALS_BYTES: u64 = 1 << 24;
 /// Modules that are looked at for one that makes sense.
 const MAX_MODULES: u64 = 8;
 const MAX_USED: u64 = 1 << 16;
@@ -64,7 +69,7 @@ pub enum LayoutError {
         /// The symbol that lacks.
         name: &'static str,
     },
-    /// A build that keeps its state for each thread exports none that is of all.
+    /// A build that keeps its state for each thread does not say where.
     #[error("PHP with threads (ZTS): unknown layout")]
     Threads,
     /// It is setting itself up; another try may go well.
@@ -76,7 +81,7 @@ pub enum LayoutError {
         /// The number of its interface for extensions, which is a date.
         api: u64,
     },
-    /// A build that keeps its state for each thread, or one for debugging.
+    /// A build for debugging, or one that is with threads or without them and says the other.
     #[error("{version}: a build with threads or for debugging")]
     Unusual {
         /// Which one.
@@ -167,8 +172,10 @@ impl Offsets {
 pub struct Layout {
     /// Which one it is.
     pub version: Version,
-    /// Address of `executor_globals`.
+    /// Address of `executor_globals`, or where each thread has its own, where they are in what `local` leads to.
     pub globals: u64,
+    /// The offset in a thread's own storage of what leads to its globals.
+    pub local: Option<u64>,
     /// Where the interpreter's loop begins, and where its part for what is rare does.
     pub(super) loops: [Option<u64>; 2],
     /// What C code calls PHP by: for callbacks and for generators.
@@ -181,15 +188,28 @@ impl Layout {
     pub fn read(memory: &dyn ReadMemory, symbol: &dyn Fn(&str) -> Option<u64>) -> Result<Self, LayoutError> {
         let address = |name| symbol(name).ok_or(LayoutError::NoSymbol { name });
         let loops = [Some(address("execute_ex")?), symbol("execute_ex.cold")];
-        let globals = symbol("executor_globals").ok_or(LayoutError::Threads)?;
-        let (version, offsets) = version(memory, address("module_registry")?)?;
+        let (globals, local) = match symbol("executor_globals") {
+            Some(globals) => (globals, None),
+            None => {
+                let [offset, code] = ["executor_globals_offset", "tsrm_get_ls_cache_tcb_offset"].map(symbol);
+                let local = local(memory, code.ok_or(LayoutError::Threads)?)?;
+                (number(memory, offset.ok_or(LayoutError::Threads)?, 8)?, Some(local))
+            }
+        };
+        let (version, offsets) = version(memory, address("module_registry")?, local.is_some())?;
         let layout = Self {
             version,
             globals,
+            local,
             loops,
             callers: [symbol("zend_call_function"), symbol("zend_generator_resume")],
             offsets,
         };
+        if local.is_some() {
+            // They come before the first module.
+            let is_sane = (1..MAX_GLOBALS_BYTES).contains(&globals);
+            return is_sane.then_some(layout).ok_or(LayoutError::Threads);
+        }
         let handles = field(globals, offsets.exception_code);
         if number(memory, field(handles, INSTRUCTION_KIND), 1)? != HANDLE_EXCEPTION {
             // It is written when the engine starts.
@@ -206,8 +226,37 @@ impl Layout {
     }
 }
 
+/// What the function gives that says where in a thread's own storage its globals are led to from: its code loads one
+/// number, as the linker left it, or from a place that the loader has filled.
+fn local(memory: &dyn ReadMemory, function: u64) -> Result<u64, LayoutError> {
+    /// `endbr64`; `push %rbp; mov %rsp, %rbp`.
+    const BEFORE: [&[u8]; 2] = [b"\xf3\x0f\x1e\xfa", b"\x55\x48\x89\xe5"];
+    let mut bytes = [0; 24];
+    read(memory, function, &mut bytes)?;
+    let mut code = &bytes[..];
+    for before in BEFORE {
+        code = code.strip_prefix(before).unwrap_or(code);
+    }
+    let [a, b, c, distance @ ..] = code else {
+        return Err(LayoutError::Threads);
+    };
+    let distance = distance.first_chunk::<4>().ok_or(LayoutError::Threads)?;
+    let distance = i64::from(i32::from_le_bytes(*distance)).cast_unsigned();
+    let behind = function + (bytes.len() - code.len()) as u64 + 7;
+    let local = match [*a, *b, *c] {
+        // mov DISTANCE(%rip), %rax
+        [0x48, 0x8b, 0x05] => number(memory, behind.wrapping_add(distance), 8)?,
+        // mov $DISTANCE, %rax
+        [0x48, 0xc7, 0xc0] => distance,
+        _ => return Err(LayoutError::Threads),
+    };
+    // It lies below the thread's base. Where nobody can say where, that is zero.
+    let is_below = (1..MAX_LOCAL_BYTES).contains(&local.wrapping_neg());
+    is_below.then_some(local).ok_or(LayoutError::Threads)
+}
+
 /// As the first module says: all are of one build.
-fn version(memory: &dyn ReadMemory, registry: u64) -> Result<(Version, Offsets), LayoutError> {
+fn version(memory: &dyn ReadMemory, registry: u64, has_threads: bool) -> Result<(Version, Offsets), LayoutError> {
     let used = number(memory, field(registry, TABLE_USED), 4)?;
     if used == 0 || used > MAX_USED {
         return Err(LayoutError::NoModules);
@@ -221,7 +270,7 @@ fn version(memory: &dyn ReadMemory, registry: u64) -> Result<(Version, Offsets),
         }
         let api = part(&module, MODULE_API, 4);
         let (version, offsets) = Offsets::of_api(api).ok_or(LayoutError::Unknown { api })?;
-        if part(&module, MODULE_DEBUG, 1) != 0 || part(&module, MODULE_THREADS, 1) != 0 {
+        if part(&module, MODULE_DEBUG, 1) != 0 || part(&module, MODULE_THREADS, 1) != u64::from(has_threads) {
             return Err(LayoutError::Unusual { version });
         }
         return Ok((version, offsets));

@@ -16,6 +16,12 @@ pub(super) const MODULE: u64 = BASE + 0x400;
 pub(super) const GLOBALS: u64 = BASE + 0x1000;
 pub(super) const LOOP: Range<u64> = BASE + 0x6000..BASE + 0x7000;
 pub(super) const RARE: Range<u64> = BASE + 0x7000..BASE + 0x7400;
+/// Of builds with threads: what says where a thread's globals are, and that itself; where in them are those of the
+/// executor.
+pub(super) const THREADS_CODE: u64 = BASE + 0x7800;
+pub(super) const LOCAL: u64 = 0x98_u64.wrapping_neg();
+pub(super) const IN_THREAD: u64 = 0x2_4000;
+const THREADS_DATA: u64 = BASE + 0x7900;
 pub(super) const CALLERS: [Range<u64>; 2] = [BASE + 0x7400..BASE + 0x7500, BASE + 0x7500..BASE + 0x7600];
 pub(super) const CODE: Range<u64> = 0x7e00_0000_0000..0x7e00_0010_0000;
 /// What is not placed elsewhere lies here, one thing behind the other.
@@ -71,6 +77,26 @@ impl Made {
         let frame = made.frame(method, caller);
         made.memory.word(GLOBALS + u64::from(made.offsets.current), frame);
         (made, [method, internal])
+    }
+
+    /// The same of a build with threads, each of which has its own globals: where is said by code of one of two forms.
+    pub(super) fn with_threads(interface: u64, is_linked: bool) -> Self {
+        let (mut made, _) = Self::sample(interface);
+        made.symbols.remove("executor_globals");
+        made.symbols.insert("executor_globals_offset", THREADS_DATA);
+        made.symbols.insert("tsrm_get_ls_cache_tcb_offset", THREADS_CODE);
+        made.memory.word(THREADS_DATA, IN_THREAD);
+        made.memory.word(THREADS_DATA + 8, LOCAL);
+        made.memory.put(MODULE + 9, &[1]);
+        let code = if is_linked {
+            [&b"\x48\xc7\xc0"[..], &(LOCAL as u32).to_le_bytes()].concat()
+        } else {
+            // Behind a mark for jumps, which is four bytes long.
+            let distance = (THREADS_DATA + 8 - (THREADS_CODE + 4 + 7)) as u32;
+            [&b"\xf3\x0f\x1e\xfa\x48\x8b\x05"[..], &distance.to_le_bytes()].concat()
+        };
+        made.memory.put(THREADS_CODE, &code);
+        made
     }
 
     pub(super) fn layout(&self) -> Result<Layout, super::LayoutError> {

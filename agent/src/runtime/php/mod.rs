@@ -1,4 +1,4 @@
-//! PHP frames of a PHP process (7.4 to 8.5, builds without threads), named from outside of it.
+//! PHP frames of a PHP process (7.4 to 8.5, of builds with threads since 8.0), named from outside of it.
 //!
 //! In: the process' memory, the addresses of symbols of the executable or of libphp, and what the walk saw of a frame
 //! (a function, the number of an instruction, a hash). Out: where a walker finds what it needs, and functions, files

@@ -46,6 +46,9 @@ pub enum NotReady {
 /// What a walker in the kernel needs: `struct so_php` of bpf/runtime_abi.h, field for field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
+    /// Where each thread has its own globals, the offset in its own storage of what leads there: the next four
+    /// addresses count from that.
+    pub local: Option<u64>,
     /// Address of the pointer to the innermost frame.
     pub current: u64,
     /// Address of the pointer to what runs, of fibers; 0 where there are none.
@@ -145,6 +148,7 @@ impl Php {
             *to = range.clone();
         }
         Walked {
+            local: self.layout.local,
             current: field(globals, offsets.current),
             fiber: offsets.fiber.map_or(0, |fiber| field(globals, fiber)),
             exception_code: field(globals, offsets.exception_code),
@@ -165,6 +169,10 @@ impl Php {
     /// The innermost frames lead to functions that look like functions, if any run.
     fn check(&self, memory: &dyn ReadMemory) -> Result<(), NotReady> {
         let Layout { globals, offsets, .. } = self.layout;
+        if self.layout.local.is_some() {
+            // Of each thread's own nothing is known here.
+            return Ok(());
+        }
         let contradiction = |what| self.layout.contradiction(what);
         let mut frame = word(memory, field(globals, offsets.current))?;
         for _ in 0..MAX_FRAMES {

@@ -1,4 +1,6 @@
-use super::made::{BASE, CALLERS, CODE, GLOBALS, INTERFACES, LOOP, MODULE, Made, REGISTRY};
+use super::made::{
+    BASE, CALLERS, CODE, GLOBALS, IN_THREAD, INTERFACES, LOCAL, LOOP, MODULE, Made, REGISTRY, THREADS_CODE,
+};
 use super::*;
 
 const NO_INSTRUCTION: u64 = 0xf_ffff;
@@ -55,6 +57,36 @@ fn each_version_has_its_layout() {
         assert_eq!(walked.made, [CODE, 0..0]);
         assert!(LOOP.contains(&walked.loop_inside));
     }
+}
+
+/// What is of all in other builds is of each thread there, which its own storage leads to.
+#[test]
+fn builds_with_threads_have_globals_for_each() {
+    for (interface, is_linked) in INTERFACES.into_iter().flat_map(|one| [(one, false), (one, true)]) {
+        let walked = Made::with_threads(interface, is_linked).php().unwrap().walked();
+        let plain = Made::sample(interface).0.php().unwrap().walked();
+        assert_eq!((walked.local, plain.local), (Some(LOCAL), None));
+        for (one, other) in [
+            (walked.current, plain.current),
+            (walked.exception_at, plain.exception_at),
+            (walked.exception_code, plain.exception_code),
+            (walked.fiber, plain.fiber),
+        ] {
+            let expected = if other == 0 { 0 } else { other - GLOBALS + IN_THREAD };
+            assert_eq!(one, expected, "{interface}");
+        }
+    }
+    let made = Made::with_threads(INTERFACES[4], true);
+    // As of a C library that can't say where, of other code, and of a build that says that it has none.
+    let mut nowhere = made.clone();
+    nowhere.memory.put(THREADS_CODE + 3, &[0; 4]);
+    assert_eq!(error(&nowhere), "PHP with threads (ZTS): unknown layout");
+    let mut other = made.clone();
+    other.memory.put(THREADS_CODE, &[0x31, 0xc0, 0xc3]);
+    assert_eq!(error(&other), "PHP with threads (ZTS): unknown layout");
+    let mut without = made;
+    without.memory.put(MODULE + 9, &[0]);
+    assert_eq!(error(&without), "PHP 8.3: a build with threads or for debugging");
 }
 
 #[test]

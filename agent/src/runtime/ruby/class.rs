@@ -3,10 +3,21 @@
 use super::layout::Layout;
 use super::offsets::{ClassNames, T_CLASS, T_MODULE, TYPE_MASK};
 use super::text::text;
-use super::{ReadMemory, Unreadable, field, is_object, word};
+use super::{ReadMemory, Unreadable, field, is_object, part, read, word};
 
 /// Variables of a class that are looked through for its name.
 const MAX_VARIABLES: u64 = 64;
+/// `rb_shape`: what its last variable is called, how many there are, its kind, and the shape without that one. Its own
+/// number is above an object's flags.
+const SHAPE_BYTES: usize = 32;
+const SHAPE_NAME: u16 = 8;
+const SHAPE_COUNT: u16 = 16;
+const SHAPE_KIND: u16 = 24;
+const SHAPE_PARENT: u16 = 28;
+const SHAPE_SHIFT: u32 = 32;
+/// `SHAPE_ROOT`, which has no variables, and `SHAPE_IVAR`. Others add none.
+const ROOT: u64 = 0;
+const VARIABLE: u64 = 1;
 /// Of `st_table`: the first entry, the one behind the last, and where they are; of an entry: what it is of, its value.
 const TABLE_FIRST: u16 = 32;
 const TABLE_END: u16 = 40;
@@ -26,7 +37,7 @@ impl Layout {
         }
         let attached = match self.offsets.class_names {
             ClassNames::Fields { attached, .. } => Some(word(memory, field(owner, attached))?),
-            ClassNames::Variables { .. } => self.variable(memory, owner, "__attached__")?,
+            _ => self.variable(memory, owner, "__attached__")?,
         };
         // Of any other object there is no name.
         let Some(attached) = attached.filter(|attached| self.class_flags(memory, *attached).is_ok()) else {
@@ -57,7 +68,7 @@ impl Layout {
     fn class_name(&self, memory: &dyn ReadMemory, class: u64) -> Result<Option<String>, Unreadable> {
         let path = match self.offsets.class_names {
             ClassNames::Fields { path, .. } => Some(word(memory, field(class, path))?).filter(|path| is_object(*path)),
-            ClassNames::Variables { .. } => self.variable(memory, class, "__classpath__")?,
+            _ => self.variable(memory, class, "__classpath__")?,
         };
         let Some(path) = path else {
             return Ok(None);
@@ -68,8 +79,10 @@ impl Layout {
     }
 
     fn variable(&self, memory: &dyn ReadMemory, class: u64, wanted: &str) -> Result<Option<u64>, Unreadable> {
-        let ClassNames::Variables { extension, table } = self.offsets.class_names else {
-            return Ok(None);
+        let (extension, table) = match self.offsets.class_names {
+            ClassNames::Variables { extension, table } => (extension, table),
+            ClassNames::Shapes { list, values } => return self.shaped(memory, class, wanted, (list, values)),
+            ClassNames::Fields { .. } => return Ok(None),
         };
         let extension = word(memory, field(class, extension))?;
         let table = word(memory, field(extension, table))?;
@@ -85,6 +98,35 @@ impl Layout {
             if self.names.name(memory, key).is_ok_and(|name| name == wanted) {
                 return Ok(Some(word(memory, field(entry, ENTRY_VALUE))?));
             }
+        }
+        Ok(None)
+    }
+
+    /// A variable of a class with a shape, the last ones first.
+    fn shaped(
+        &self,
+        memory: &dyn ReadMemory,
+        class: u64,
+        wanted: &str,
+        (list, values): (u16, u16),
+    ) -> Result<Option<u64>, Unreadable> {
+        let list = word(memory, field(self.vm, list))?;
+        let mut number = word(memory, class)? >> SHAPE_SHIFT;
+        for _ in 0..MAX_VARIABLES {
+            let mut shape = [0; SHAPE_BYTES];
+            read(memory, list.saturating_add(number * SHAPE_BYTES as u64), &mut shape)?;
+            let (count, kind) = (part(&shape, SHAPE_COUNT) & 0xffff_ffff, part(&shape, SHAPE_KIND) & 0xff);
+            if kind == ROOT {
+                break;
+            }
+            let is_wanted = |id| self.names.name(memory, id).is_ok_and(|name| name == wanted);
+            if kind == VARIABLE && is_wanted(part(&shape, SHAPE_NAME)) {
+                let value = count.checked_sub(1).map(|index| index * 8);
+                let values = word(memory, field(class, values))?;
+                let value = value.map(|offset| word(memory, values.saturating_add(offset)));
+                return value.transpose();
+            }
+            number = part(&shape, SHAPE_KIND) >> (8 * (SHAPE_PARENT - SHAPE_KIND)) & 0xffff_ffff;
         }
         Ok(None)
     }

@@ -35,7 +35,7 @@ const STACK: u64 = BASE + 0xc000;
 const STACK_WORDS: u64 = 7 * 8 * 4;
 /// What is not placed elsewhere lies here, one thing behind the other.
 const FREE: u64 = BASE + 0xd000;
-pub(super) const VERSIONS: [(u32, u32); 4] = [(2, 7), (3, 1), (3, 3), (3, 4)];
+pub(super) const VERSIONS: [(u32, u32); 6] = [(2, 7), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4)];
 
 #[derive(Clone)]
 pub(super) struct Made {
@@ -43,6 +43,7 @@ pub(super) struct Made {
     pub(super) symbols: HashMap<&'static str, u64>,
     pub(super) offsets: Offsets,
     lists: u64,
+    shapes: u64,
     next: u64,
 }
 
@@ -64,9 +65,14 @@ impl Made {
             symbols: HashMap::from([("ruby_api_version", API_VERSION)]),
             offsets: Offsets::by_version(version.0, version.1).unwrap(),
             lists: 0,
+            shapes: 0,
             next: FREE,
         };
         let offsets = made.offsets;
+        if let ClassNames::Shapes { list, .. } = offsets.class_names {
+            let shapes = made.take(64 * 32);
+            made.memory.word(field(VM, list), shapes);
+        }
         made.memory.put(API_VERSION, &version.0.to_le_bytes());
         made.memory.put(API_VERSION + 4, &version.1.to_le_bytes());
         made.memory.word(VM_POINTER, VM);
@@ -98,6 +104,12 @@ impl Made {
         made.memory.word(frame + 16, sample.iseq);
         made.memory.word(frame + 32, STACK + 64);
         (made, sample)
+    }
+
+    fn word_at(&self, address: u64) -> u64 {
+        let first = (address - BASE) as usize;
+        let word = self.memory.bytes[first..first + 8].try_into();
+        u64::from_le_bytes(word.expect("eight bytes"))
     }
 
     pub(super) fn take(&mut self, bytes: u64) -> u64 {
@@ -169,7 +181,7 @@ impl Made {
         self.memory.word(class, T_CLASS | self.offsets.singleton);
         match self.offsets.class_names {
             ClassNames::Fields { attached, .. } => self.memory.word(field(class, attached), of),
-            ClassNames::Variables { .. } => self.name_class(class, of, ("__attached__", 320)),
+            _ => self.name_class(class, of, ("__attached__", 320)),
         }
         class
     }
@@ -187,6 +199,27 @@ impl Made {
                 }
                 self.memory.word(entries + 8, id);
                 self.memory.word(entries + 16, value);
+            }
+            ClassNames::Shapes { list, values } => {
+                // The root, another variable, this one, and one that adds none; each with the number of the one before.
+                let (id, other) = (self.name(serial, variable), self.name(321, "@other"));
+                let list = field(VM, list);
+                let shapes = self.word_at(list);
+                let first = self.shapes;
+                self.shapes += 4;
+                let made = [(0, 0, 0_u64), (other, 1, 1), (id, 2, 1), (other, 2, 2)];
+                for (place, (id, count, kind)) in (0..).zip(made) {
+                    let at = shapes + 32 * (first + place);
+                    let parent = (first + place).wrapping_sub(1) & 0xffff_ffff;
+                    self.memory.word(at + 8, id);
+                    self.memory.word(at + 16, count);
+                    self.memory.word(at + 24, kind | parent << 32);
+                }
+                let all = self.take(16);
+                self.memory.word(all + 8, value);
+                self.memory.word(field(class, values), all);
+                let flags = self.word_at(class);
+                self.memory.word(class, flags | (first + 3) << 32);
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Where structures of CRuby have what matters, by version: as a compiler says for x86-64 of the sources of 2.7.4,
-//! 3.1.2, 3.3.8 and 3.4.5.
+//! 3.1.2, 3.3.8 and 3.4.5, and of the headers of 3.0.0 to 3.0.7 and of 3.2.0 to 3.2.11.
 
 /// Bits of an object's flags: its type, and where an internal object has its kind.
 pub(super) const TYPE_MASK: u64 = 0x1f;
@@ -75,8 +75,19 @@ pub(super) struct Offsets {
 /// Where a class has its name and, of a singleton class, its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClassNames {
-    Fields { path: u16, attached: u16 },
-    Variables { extension: u16, table: u16 },
+    Fields {
+        path: u16,
+        attached: u16,
+    },
+    Variables {
+        extension: u16,
+        table: u16,
+    },
+    /// Variables that a shape gives numbers: the list of shapes in the virtual machine, the values in the class.
+    Shapes {
+        list: u16,
+        values: u16,
+    },
 }
 
 impl Offsets {
@@ -132,7 +143,24 @@ impl Offsets {
                 last_operator: 168,
                 ..since_3_1
             }),
+            (3, 0) => Some(Self {
+                context_thread: 56,
+                frame_bytes: 56,
+                line_bytes: 8,
+                last_operator: 168,
+                ..since_3_1
+            }),
             (3, 1) => Some(since_3_1),
+            (3, 2) => Some(Self {
+                thread_context: 48,
+                thread_native: Some(40),
+                thread_id: 8,
+                body_lines: 112,
+                is_line_object: false,
+                is_length_in_flags: false,
+                class_names: ClassNames::Shapes { list: 376, values: 32 },
+                ..since_3_1
+            }),
             (3, 3) => Some(since_3_3),
             (3, 4) => Some(Self {
                 singleton: USER_1,

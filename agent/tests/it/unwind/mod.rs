@@ -3,6 +3,8 @@
 pub(crate) mod constructed;
 mod damage;
 mod go;
+#[cfg(target_arch = "x86_64")]
+mod greenlets;
 mod ground_truth;
 mod hostile;
 mod hostile_go;

@@ -403,6 +403,86 @@ async def b12_async(x):
             await asyncio.sleep(0)
     return x
 
+def a1_green(x):
+    return a2_green(x + 1) + 1
+
+def a2_green(x):
+    return a3_green(x + 2) + 1
+
+def a3_green(x):
+    return a4_green(x + 3) + 1
+
+def a4_green(x):
+    return sorted([x, x + 1], key=a5_green)[0]
+
+def a5_green(x):
+    return a6_green(x + 5) + 1
+
+def a6_green(x):
+    return a7_green(x + 6) + 1
+
+def a7_green(x):
+    return a8_green(x + 7) + 1
+
+def a8_green(x):
+    return sorted([x, x + 1], key=a9_green)[0]
+
+def a9_green(x):
+    return a10_green(x + 9) + 1
+
+def a10_green(x):
+    return a11_green(x + 10) + 1
+
+def a11_green(x):
+    return a12_green(x + 11) + 1
+
+def a12_green(x):
+    for i in range(TURNS):
+        x = (x * 31 + i) & 0xFFFFFF
+        if i % 500 == 0:
+            greenlet.getcurrent().parent.switch()
+    return x
+
+def b1_green(x):
+    return b2_green(x + 1) + 1
+
+def b2_green(x):
+    return b3_green(x + 2) + 1
+
+def b3_green(x):
+    return b4_green(x + 3) + 1
+
+def b4_green(x):
+    return sorted([x, x + 1], key=b5_green)[0]
+
+def b5_green(x):
+    return b6_green(x + 5) + 1
+
+def b6_green(x):
+    return b7_green(x + 6) + 1
+
+def b7_green(x):
+    return b8_green(x + 7) + 1
+
+def b8_green(x):
+    return sorted([x, x + 1], key=b9_green)[0]
+
+def b9_green(x):
+    return b10_green(x + 9) + 1
+
+def b10_green(x):
+    return b11_green(x + 10) + 1
+
+def b11_green(x):
+    return b12_green(x + 11) + 1
+
+def b12_green(x):
+    for i in range(TURNS):
+        x = (x * 31 + i) & 0xFFFFFF
+        if i % 500 == 0:
+            greenlet.getcurrent().parent.switch()
+    return x
+
 def caught(function, x):
     try:
         return function(x)
@@ -449,6 +529,25 @@ def tasks():
     asyncio.run(all_of_them())
 
 
+def greenlets():
+    """Take turns as tasks do, each in a stack of its own, of which C is a part. They begin at different depths, and
+    go on where others have been meanwhile."""
+
+    def begun(function, depth):
+        if depth > 0:
+            return begun(function, depth - 1)
+        chain = greenlet.greenlet(function)
+        chain.switch(1)
+        return chain
+
+    chains = [begun(a1_green, number % 9) for number in range(70)]
+    chains += [begun(b1_green, number % 9) for number in range(30)]
+    while chains:
+        for chain in chains:
+            chain.switch()
+        chains = [chain for chain in chains if not chain.dead]
+
+
 def interpreters():
     """The same program in an interpreter of its own, which is there until the end."""
     try:
@@ -478,11 +577,14 @@ MODES = {
     "exception": lambda: mix(lambda x: caught(a1_thrown, x), lambda x: caught(b1_thrown, x)),
     "threads": threads,
     "asyncio": tasks,
+    "greenlets": greenlets,
     "interpreters": interpreters,
 }
 
 if sys.argv[2] == "asyncio":
     import asyncio
+if sys.argv[2] == "greenlets":
+    import greenlet
 
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:

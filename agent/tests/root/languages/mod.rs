@@ -286,6 +286,15 @@ fn is_start(frame: &Frame) -> bool {
     ]
     .contains(&plain)
         || frame.function.is_none() && frame.module.contains("/libruby")
+        // Of a greenlet, which has its own, too; and of the change from one to another.
+        || [
+            "greenlet::UserGreenlet::inner_bootstrap",
+            "greenlet::Greenlet::g_switchstack",
+            "slp_switch",
+        ]
+        .iter()
+        .any(|own| plain.starts_with(*own))
+        || frame.function.is_none() && frame.module.contains("/_greenlet.")
         // A C library without symbols; its linker, while it makes a large library ready.
         || frame.function.is_none() && ["/libc.so", "/ld-linux"].iter().any(|file| frame.module.contains(file))
 }

@@ -15,8 +15,12 @@ const MODES: &[(&str, &str)] = &[
     ("exception", "_thrown"),
     ("threads", ""),
     ("asyncio", "_async"),
+    (GREENLETS, "_green"),
     (INTERPRETERS, ""),
 ];
+/// By an extension module, which is had from PyPI.
+const GREENLETS: &str = "greenlets";
+const PACKAGE: &str = "greenlet>=3,<4";
 /// The same program, imported by an interpreter of its own: it has two modules, so that its names have none.
 const INTERPRETERS: &str = "interpreters";
 
@@ -31,11 +35,47 @@ pub(super) fn programs() -> Vec<Program> {
         println!("SKIPPED, since there is no Python (Debian: apt install python3)");
     }
     let modes = |(version, path): &(String, PathBuf)| -> Vec<Program> {
-        let is_there = |mode: &&(&str, &str)| mode.0 != INTERPRETERS || minor(version) >= 12;
-        let modes = MODES.iter().filter(is_there);
-        modes.map(|mode| program(version, path, mode)).collect()
+        let package = greenlet(version);
+        let is_there = |mode: &&(&str, &str)| match mode.0 {
+            INTERPRETERS => minor(version) >= 12,
+            GREENLETS => package.is_some(),
+            _ => true,
+        };
+        let with_package = |mode: &(&str, &str)| {
+            let mut program = program(version, path, mode);
+            if let Some(package) = package.as_ref().filter(|_| mode.0 == GREENLETS) {
+                program.command.env("PYTHONPATH", package);
+            }
+            program
+        };
+        MODES.iter().filter(is_there).map(with_package).collect()
     };
     versions.iter().flat_map(modes).collect()
+}
+
+/// A folder with the package for that version, which is got once. Whichever pip there is can get it for all.
+fn greenlet(version: &str) -> Option<PathBuf> {
+    let abi = format!("cp3{}{}", minor(version), if version.ends_with('t') { "t" } else { "" });
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("greenlet-{abi}"));
+    if folder.join("greenlet").is_dir() {
+        return Some(folder);
+    }
+    let python_version = format!("3.{}", minor(version));
+    let get = |python: &str| {
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(["--retries", "1", "--timeout", "10", "--no-deps", "--only-binary=:all:"])
+            .args(["--implementation", "cp", "--python-version", &python_version])
+            .args(["--abi", &abi, "--target"])
+            .arg(&folder)
+            .arg(PACKAGE);
+        pip.status().is_ok_and(|status| status.success())
+    };
+    if ["python3", "/usr/bin/python3"].iter().any(|python| get(python)) {
+        return Some(folder);
+    }
+    println!("SKIPPED for Python {version}, since pip can't get {PACKAGE} for it: {GREENLETS}");
+    None
 }
 
 fn program(version: &str, path: &Path, (mode, behind): &(&str, &str)) -> Program {
@@ -96,7 +136,8 @@ fn versions() -> Vec<(String, PathBuf)> {
                 let files = files.map(|entry| entry.unwrap().path());
                 let is_python = |path: &PathBuf| {
                     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                    let digits = name.strip_prefix("python3.");
+                    // Without the interpreter's lock it has a `t` behind its version.
+                    let digits = name.strip_prefix("python3.").map(|rest| rest.trim_end_matches('t'));
                     digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
                 };
                 found.extend(files.filter(is_python));
@@ -121,8 +162,11 @@ fn versions() -> Vec<(String, PathBuf)> {
     versions
 }
 
+/// `3.13.5`, with a `t` behind it where there is no lock of the interpreter.
 fn release(path: &Path) -> Option<String> {
-    let output = Command::new(path).arg("--version").output().ok()?;
+    let output = Command::new(path).arg("-VV").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    Some(text.trim().strip_prefix("Python ")?.to_owned())
+    let number = text.trim().strip_prefix("Python ")?.split_whitespace().next()?;
+    let lock = if text.contains("free-threading") { "t" } else { "" };
+    Some(format!("{number}{lock}"))
 }

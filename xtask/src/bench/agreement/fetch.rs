@@ -181,7 +181,7 @@ fn check(path: &Path, digest: &str) -> Result<()> {
 }
 
 /// Unpacks this release's packages below `home`, without what they depend on.
-fn debian(home: &Path, names: &[&str]) -> Result<PathBuf> {
+pub(in crate::bench) fn debian(home: &Path, names: &[&str]) -> Result<PathBuf> {
     let root = home.join("root");
     let stamp = home.join("packages");
     let wanted = names.join("\n");

@@ -4,7 +4,7 @@
 //! shares of functions and stacks of both. Frames of other languages, of C and of the kernel are not compared.
 
 mod compare;
-mod fetch;
+pub(super) mod fetch;
 mod notes;
 mod ours;
 mod profile;

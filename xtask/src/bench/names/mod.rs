@@ -3,6 +3,7 @@
 
 mod judge;
 mod rows;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -75,8 +76,14 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let runtimes = languages::found(args.runtimes.as_deref())?;
     let programs = Programs::new(&runtimes, dir.path())?;
     let rows = runtimes.iter().flat_map(|runtime| programs.rows(runtime));
+    // For what is installed alone there are packages.
+    let servers = match args.runtimes {
+        None => programs.servers(&runtimes),
+        Some(_) => Vec::new(),
+    };
     let rows: Vec<Row> = rows
         .chain(programs.prefork(&runtimes))
+        .chain(servers)
         .filter(|row| row.title.contains(&args.only))
         .collect();
     ensure!(!rows.is_empty(), "no program to run: which runtimes are there?");

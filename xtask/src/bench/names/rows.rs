@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::Result;
 
 use super::judge::Tongue;
+use super::servers::Server;
 use crate::bench::crowd::{end, spawn};
 use crate::bench::languages::{Language, Runtime};
 use crate::http::Client;
@@ -39,6 +40,8 @@ enum How {
     Processes(Vec<Words>),
     /// A server with as many workers, each of which has always something to do.
     Requests(Words),
+    /// One whose workers end soon.
+    Server(Server),
 }
 
 /// A runtime with arguments.
@@ -84,6 +87,7 @@ impl Language {
 pub(super) struct Programs {
     sources: PathBuf,
     classes: PathBuf,
+    folder: PathBuf,
 }
 
 impl Programs {
@@ -92,6 +96,7 @@ impl Programs {
         let programs = Programs {
             sources: repo::root().join("xtask/src/bench/names/programs"),
             classes: dir.join("classes"),
+            folder: dir.to_owned(),
         };
         fs::create_dir_all(&programs.classes)?;
         if let Some(java) = runtimes.iter().rfind(|runtime| runtime.language == Language::Java) {
@@ -191,6 +196,33 @@ impl Programs {
             how: How::Processes(vec![words]),
         })
     }
+
+    /// Servers that people run, of those that can be had.
+    pub(super) fn servers(&self, runtimes: &[Runtime]) -> Vec<Row> {
+        let of = |language: Language| runtimes.iter().rfind(|runtime| runtime.language == language);
+        let row = |runtime: &Runtime, what: &str, process: String, server: Result<Server>| match server {
+            Ok(server) => Some(Row {
+                title: format!("{} {what}", runtime.title()),
+                processes: vec![process],
+                tongues: vec![runtime.language.tongue()],
+                how: How::Server(server),
+            }),
+            Err(error) => {
+                println!("NOT THERE: {what}: {error:#}");
+                None
+            }
+        };
+        let python = of(Language::Python).and_then(|python| {
+            let server = Server::gunicorn(python, &self.sources);
+            row(python, "gunicorn's workers", python.process(), server)
+        });
+        let php = of(Language::Php).and_then(|php| {
+            let server = Server::fpm(php, self.sources.join("forever.php"), &self.folder);
+            let process = server.as_ref().map(Server::process).unwrap_or_default();
+            row(php, "FPM's workers", process, server)
+        });
+        python.into_iter().chain(php).collect()
+    }
 }
 
 fn has_yjit(ruby: &Runtime) -> bool {
@@ -226,6 +258,12 @@ impl Row {
                 running.keep()?;
             }
             How::Requests(words) => running.serve(words)?,
+            How::Server(server) => {
+                let address = free_address("127.0.0.1:0")?;
+                running.children.push(spawn(&mut server.command(&address, cpus())?)?);
+                let server = server.clone();
+                running.keep_asking(move |number| server.ask(&address, number).is_ok());
+            }
         }
         Ok(running)
     }
@@ -280,14 +318,19 @@ impl Running<'_> {
             .args(&words.arguments[1..]);
         command.env("PHP_CLI_SERVER_WORKERS", cpus().to_string());
         self.children.push(spawn(&mut command)?);
+        let client = Client::new(&format!("http://{address}"));
+        self.keep_asking(move |number| client.get(&format!("/?number={number}")).is_ok());
+        Ok(())
+    }
+
+    /// Sends one request after the other, each with another number; `ask` says whether it was answered.
+    fn keep_asking(&mut self, ask: impl Fn(u64) -> bool + Clone + Send + 'static) {
         let (is_over, number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let ask = || {
-            let (is_over, number) = (Arc::clone(&is_over), Arc::clone(&number));
-            let client = Client::new(&format!("http://{address}"));
+        let one = || {
+            let (is_over, number, ask) = (Arc::clone(&is_over), Arc::clone(&number), ask.clone());
             move || {
                 while !is_over.load(Ordering::Relaxed) {
-                    let number = number.fetch_add(1, Ordering::Relaxed) % NUMBERS;
-                    if client.get(&format!("/?number={number}")).is_err() {
+                    if !ask(number.fetch_add(1, Ordering::Relaxed) % NUMBERS) {
                         // It has not begun, or is being ended.
                         thread::sleep(crate::service::POLL);
                     }
@@ -295,9 +338,8 @@ impl Running<'_> {
             }
         };
         // One more than workers, so that none waits.
-        let threads = (0..=cpus()).map(|_| thread::spawn(ask())).collect();
+        let threads = (0..=cpus()).map(|_| thread::spawn(one())).collect();
         self.asking = Some(Asking { is_over, threads });
-        Ok(())
     }
 }
 

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::error::TableError;
-use super::rule::Rule;
-use super::table_builder::TableBuilder;
+use super::super::error::TableError;
+use super::super::rule::Rule;
+use super::super::table_builder::TableBuilder;
 use crate::elf::{Arch, Image};
 
 /// `mov $15, %rax; syscall`
@@ -21,7 +21,7 @@ const DT_NEEDED: u64 = 1;
 
 /// Looks for it at some addresses where a C library can be: in files that need no others, which are static programs and
 /// C libraries.
-pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
+pub(in crate::unwind) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
     addresses: &Range<u64>,
     builder: &mut TableBuilder,
@@ -71,7 +71,7 @@ fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, addresses: &Range<u64>,
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cfa, compile};
+    use super::super::super::{Cfa, compile};
     use super::*;
 
     /// A program of one segment, all of it code.
