@@ -338,29 +338,14 @@ SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_pr
 	*(volatile u64 *)&wait->from_ns = now;
 }
 
-/* The first that is seen of a thread in a turn is that it has waited since the turn began, or before. */
-SO_INLINE void enter_turn(struct so_wait *wait, struct task_struct *task, u64 turn, u32 state, int is_away)
-{
-	u64 switches = task->nvcsw + task->nivcsw;
-
-	/* It may be the same wait as in the turn before. */
-	if (wait->switches != switches) {
-		wait->switches = switches;
-		wait->told_ns = 0;
-	}
-	wait->state = state;
-	wait->began_ns = turn;
-	wait->turn_ns = turn;
-	wait->from_ns = is_away ? turn : 0;
-}
-
 /* The thread has a CPU again. Gives since when it could have had one, where that is known, else 0. */
 SO_INLINE u64 come_back(struct so_wait *wait, struct task_struct *task, u64 now, u64 turn, struct so_passed *passed)
 {
-	u64 since = wait->began_ns;
+	u64 since;
 
 	if (wait->turn_ns != turn)
-		enter_turn(wait, task, turn, SO_WAIT_UNKNOWN, 1);
+		so_enter_turn(wait, task->nvcsw + task->nivcsw, turn, SO_WAIT_UNKNOWN, 1);
+	since = wait->began_ns;
 	if (wait->from_ns && wait->from_ns <= now)
 		so_settle(wait, now, 1, passed);
 	else
@@ -577,7 +562,7 @@ int visit(struct bpf_iter__task *ctx)
 	period = wait->period_ns;
 	if (wait->turn_ns != turn) {
 		if (!is_last)
-			enter_turn(wait, task, turn, state & SO_WAIT_STATE_BITS, is_away);
+			so_enter_turn(wait, task->nvcsw + task->nivcsw, turn, state & SO_WAIT_STATE_BITS, is_away);
 	} else if ((is_away || is_last) && wait->from_ns && wait->from_ns <= until) {
 		so_settle(wait, until, 0, &passed);
 		wait->told_ns += passed.off_cpu * period;
