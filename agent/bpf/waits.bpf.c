@@ -229,6 +229,8 @@ SO_INLINE void finish_wait(u32 number)
 	put_wait(number, is_still, walk_end);
 }
 
+#include "returns.h"
+
 /* Runs in the thread's own context, on its way to user mode. */
 static int on_way_back(struct bpf_map *map, void *key, void *value)
 {
@@ -237,19 +239,16 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 	struct so_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
 	u64 begin = bpf_ktime_get_ns();
 	struct so_wait_counters *counter;
-	u32 number, zero = 0, *in_use;
+	u32 number;
 
 	/* It was told at a switch, and the entry may be another thread's by now. */
 	if (!wait || !wait->pending || ended->owner != (u32)task->pid)
 		return 0;
 	bpf_preempt_disable();
 	number = wait->pending;
-	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
-	if (number && in_use) {
+	if (number) {
 		wait->pending = 0;
-		*(volatile u32 *)in_use = 1;
-		finish_wait(number - 1);
-		*(volatile u32 *)in_use = 0;
+		finish_where_free(number - 1);
 		counter = counters_of_waits();
 		if (counter)
 			counter->run_ns += bpf_ktime_get_ns() - begin;
@@ -257,8 +256,6 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 	bpf_preempt_enable();
 	return 0;
 }
-
-#include "returns.h"
 
 #define PENDING_ATTEMPTS 8
 
@@ -520,7 +517,7 @@ int on_end(u64 *ctx)
 	number = wait->pending;
 	wait->pending = 0;
 	if (number)
-		finish_last_wait(number - 1);
+		finish_where_free(number - 1);
 	if (counter)
 		count_held(task, &wait->held, counter);
 	if (bpf_task_storage_delete(&waits, task) == 0)
