@@ -6,11 +6,12 @@ use crate::random::Random;
 const LIMIT: f64 = 0.005;
 /// Most turns of which one is observed. Of half a second each, all of them are shorter than an interval.
 const MAX_TURNS: u32 = 8;
-/// How long a turn is at least and at most, in the mean. Of who begins or ends within a turn, up to a turn's time more or
-/// less is told.
+/// How long a turn is at least and at most, in the mean. Of who begins or ends within a turn, up to a turn's time more
+/// or less is told.
 const SHORTEST_NS: u64 = 125_000_000;
 const LONGEST_NS: u64 = 500_000_000;
-/// All threads are looked at where a turn begins and where it ends: a look takes one part of so many of it.
+/// All threads are looked at where a turn begins and where it ends: a look takes one part of so many of it at most,
+/// but for the longest turns.
 const LOOKS: u64 = 200;
 /// An interval ends before its time where it costs so many times as much as it may.
 const MUCH_TOO_MUCH: f64 = 2.0;
