@@ -10,9 +10,9 @@ const MAX_TURNS: u32 = 8;
 /// or less is told.
 const SHORTEST_NS: u64 = 125_000_000;
 const LONGEST_NS: u64 = 500_000_000;
-/// All threads are looked at where a turn begins and where it ends: a look takes one part of so many of it at most,
-/// but for the longest turns.
-const LOOKS: u64 = 200;
+/// All threads are looked at where a turn ends, and the stacks of those that sleep: that takes one part of so many of
+/// it at most, but for the longest turns.
+const LOOKS: u64 = 100;
 /// An interval ends before its time where it costs so many times as much as it may.
 const MUCH_TOO_MUCH: f64 = 2.0;
 
@@ -44,7 +44,7 @@ impl WaitTurns {
         self.turns
     }
 
-    /// How long a turn is to be in the mean, where a look at all threads takes so much CPU time.
+    /// How long a turn is to be in the mean, where such a look takes so much CPU time.
     pub(in crate::agent) fn length_ns(look_ns: u64) -> u64 {
         look_ns.saturating_mul(LOOKS).clamp(SHORTEST_NS, LONGEST_NS)
     }
@@ -113,7 +113,7 @@ mod tests {
         let (short_ns, long_ns) = (200_000, 5_000_000);
         assert_eq!(WaitTurns::length_ns(0), WaitTurns::length_ns(short_ns));
         assert_eq!(WaitTurns::length_ns(short_ns), 125_000_000);
-        assert_eq!(WaitTurns::length_ns(1_000_000), 200_000_000);
+        assert_eq!(WaitTurns::length_ns(2_000_000), 200_000_000);
         assert_eq!(WaitTurns::length_ns(long_ns), 500_000_000);
     }
 
@@ -140,8 +140,8 @@ mod tests {
         }
         assert!(furthest > 0.9 && furthest <= 1.0, "{furthest} of a turn");
         assert!((sum / f64::from(rounds)).abs() < 0.02, "{sum}");
-        // With 300 threads, which takes 0.3 ms, that is less than 1 % of 20 seconds, whichever turn is a long one.
-        let longest = 1.4 * WaitTurns::length_ns(300_000) as f64 / 1e9;
+        // Where a look takes a millisecond that is less than 1 % of 20 seconds, whichever turn is a long one.
+        let longest = 1.4 * WaitTurns::length_ns(1_000_000) as f64 / 1e9;
         assert!(longest * furthest < 0.01 * 20.0, "{longest} s");
     }
 

@@ -10,8 +10,10 @@ pub(in crate::agent) struct Waiting {
     pub(super) turns: WaitTurns,
     /// When the present turn ends, where not all of the time is observed.
     pub(super) turn_until_ns: u64,
-    /// CPU time that the last look at all threads took.
+    /// CPU time that the last look at all threads at a turn's end took.
     pub(super) look_ns: u64,
+    /// How often those were told that sleep, since it was last seen whether they are too many.
+    pub(super) looks: u64,
     /// Up to the last interval's end.
     pub(super) before: WaitCounters,
     pub(super) observed: Observed,
@@ -103,6 +105,7 @@ impl Waiting {
             turns: WaitTurns::default(),
             turn_until_ns: now_ns,
             look_ns: 0,
+            looks: 0,
             before,
             observed: Observed {
                 from_ns: now_ns,

@@ -14,7 +14,7 @@ const TURN_JITTER: f64 = 0.4;
 
 impl Sampling {
     /// Begins the next turn of observation where it is time, and not all of the time is observed. True where one has
-    /// ended that was: who sleeps is told, and to be looked at while it does.
+    /// ended that was: who sleeps was told, and is to be drained.
     pub(in crate::agent) fn turn_waits(&mut self, now_ns: u64) -> Result<bool, AgentError> {
         if self.waiting.turn_until_ns().is_none_or(|until_ns| now_ns < until_ns) {
             return Ok(false);
@@ -43,10 +43,12 @@ impl Sampling {
 
     fn begin_turn(&mut self) -> Result<(), AgentError> {
         let is_observed = self.waiting.turns.begin(&mut self.random);
-        let is_other = is_observed != self.waiting.observed.is_now();
+        let has_ended = self.waiting.observed.is_now() && !is_observed;
         let cpu_ns = thread_cpu_ns();
         let now_ns = self.sensor.observe_waits(is_observed)?;
-        if is_other {
+        if has_ended {
+            self.sensor.fetch()?;
+            self.waiting.looks += 1;
             self.waiting.look_ns = thread_cpu_ns().saturating_sub(cpu_ns);
         }
         self.waiting.observed.turn(is_observed, now_ns);
@@ -67,6 +69,7 @@ impl Sampling {
     /// samples of waits are to be multiplied by, since not all of the interval was observed.
     pub(in crate::agent) fn tell_sleepers(&mut self) -> Result<f64, AgentError> {
         self.sensor.visit_sleepers(self.waiting.periods.both_ns())?;
+        self.waiting.looks += u64::from(self.waiting.observed.is_now());
         Ok(self.waiting.observed.take_factor(monotonic_ns()))
     }
 
@@ -86,7 +89,8 @@ impl Sampling {
         let observed_ns = self.waiting.observed.last_ns();
         let is_known = observed_ns >= KNOWN_NS;
         if is_known {
-            self.waiting.periods.after(seconds, budget, waits);
+            let looks = std::mem::take(&mut self.waiting.looks);
+            self.waiting.periods.after(seconds, budget, looks, waits);
         }
         let share = self.share(bpf_ns, observed_ns);
         if is_known && self.waiting.turns.after(share) {

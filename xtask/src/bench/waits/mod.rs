@@ -79,11 +79,11 @@ const COUNTED: &str = "BPF time of a switch is the run time of all of a process'
     statistics (`kernel.bpf_stats_enabled`), less that of the agent with `--waits off` in a window of its own, less \
     what the statistics count of empty programs at `sched_switch`, `sched_waking` and `sched_wakeup`, by all switches \
     of the machine (`ctxt` of /proc/stat). So a switch's wake-up is part of it, and so are visits of threads that \
-    sleep; the kernel's way to a program is not, but is in the slow-down. Nor are user stacks where threads take their \
-    own, from Linux 6.18 on, of which the statistics do not know: the agent's own account has these, but no visits, and is \
-    what it says of its BPF time in batches, less the same with `--waits off`. Without a stack: the agent runs with a \
-    sample each 10 s of a thread's waits, and the time is by the switches of those turns that were observed, as its \
-    batches tell them.";
+    sleep; the kernel's way to a program is not, but is in the slow-down. Nor are user stacks where threads take \
+    their own, from Linux 6.18 on, of which the statistics do not know: the agent's own account has these, but no \
+    visits: it is its BPF time as its batches tell it, less the same with `--waits off`. Without a stack: the agent \
+    runs with a sample each 10 s of a thread's waits, and the time is by the switches of those turns that were \
+    observed, as its batches tell them.";
 /// So long a period that nearly no switch has a stack, in milliseconds.
 const SELDOM_MS: &str = "10000";
 /// Programs at the places of the agent's, and those of others: OpenTelemetry's has one more at the end of a switch.
