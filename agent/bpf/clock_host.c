@@ -19,6 +19,11 @@ void so_settle_on_host(struct so_wait *wait, u64 now_ns, int has_come_back, stru
 	so_settle(wait, now_ns, has_come_back, passed);
 }
 
+void so_enter_turn_on_host(struct so_wait *wait, u64 switches, u64 turn_ns, u32 state, int is_away)
+{
+	so_enter_turn(wait, switches, turn_ns, state, is_away);
+}
+
 u32 so_queue_bucket_on_host(u64 ns)
 {
 	return so_queue_bucket(ns);

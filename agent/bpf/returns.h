@@ -1,7 +1,42 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* A thread that comes back from a wait, on kernels that have no means to run a function in its context. */
+/* The end of a wait by its own thread; and the hook for that on kernels that can't run a function in its context. */
 #ifndef STAKEOUT_RETURNS_H
 #define STAKEOUT_RETURNS_H
+
+/*
+ * The same number, unless a stack is just being walked on this CPU, by a thread that was preempted there: then the wait
+ * is lost and counted, and the number is none. Apart, so that the verifier follows what comes behind it once.
+ */
+APART int while_free(u32 number)
+{
+	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero), count;
+	struct so_pending *ended = bpf_map_lookup_elem(&pending, &number);
+	struct so_wait_counters *counter = counters_of_waits();
+
+	if (!in_use || !*in_use || !ended || !counter)
+		return number;
+	count = (ended->wait.off_cpu_ns != 0) + (ended->wait.run_queue_ns != 0);
+	counter->taken += count;
+	counter->lost_ring_full += count;
+	ended->owner = 0;
+	return SO_MAX_PENDING;
+}
+
+/*
+ * Ends a wait of the running thread where other threads and interrupts may come between: the scratch may be that of a
+ * thread that was preempted in its walk, and wake-ups must find that it is used.
+ */
+SO_INLINE void finish_where_free(u32 number)
+{
+	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+
+	number = while_free(number);
+	if (number >= SO_MAX_PENDING || !in_use)
+		return;
+	*(volatile u32 *)in_use = 1;
+	finish_wait(number);
+	*(volatile u32 *)in_use = 0;
+}
 
 /*
  * schedule() returns to the thread that called it, with its own memory: where most threads come back from a wait, and
@@ -28,51 +63,15 @@ int on_back(u64 *ctx)
 	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
 	if (!wait || !in_use || *in_use)
 		return 0;
-	/* From here on an interrupt may come, and where the kernel preempts itself, a switch. */
-	*(volatile u32 *)in_use = 1;
+	/* Where the kernel preempts itself, a switch may come: who has the number finishes the wait. */
 	number = __sync_fetch_and_and(&wait->pending, 0);
-	if (number)
-		finish_wait(number - 1);
-	*(volatile u32 *)in_use = 0;
+	if (!number)
+		return 0;
+	finish_where_free(number - 1);
 	counter = counters_of_waits();
 	if (counter)
 		counter->run_ns += bpf_ktime_get_ns() - begin;
 	return 0;
-}
-
-/*
- * The same number, unless a stack is just being walked on this CPU, by a thread that was preempted there: then the wait
- * is lost and counted, and the number is none. Apart, so that the verifier follows what comes behind it once.
- */
-APART int while_free(u32 number)
-{
-	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero), count;
-	struct so_pending *ended = bpf_map_lookup_elem(&pending, &number);
-	struct so_wait_counters *counter = counters_of_waits();
-
-	if (!in_use || !*in_use || !ended || !counter)
-		return number;
-	count = (ended->wait.off_cpu_ns != 0) + (ended->wait.run_queue_ns != 0);
-	counter->taken += count;
-	counter->lost_ring_full += count;
-	ended->owner = 0;
-	return SO_MAX_PENDING;
-}
-
-/*
- * The last wait of a thread that ends. The scratch may be that of a thread that was preempted in its walk; and since
- * interrupts are on, wake-ups must find that it is used.
- */
-SO_INLINE void finish_last_wait(u32 number)
-{
-	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
-
-	number = while_free(number);
-	if (number >= SO_MAX_PENDING || !in_use)
-		return;
-	*(volatile u32 *)in_use = 1;
-	finish_wait(number);
-	*(volatile u32 *)in_use = 0;
 }
 
 #endif

@@ -229,6 +229,8 @@ SO_INLINE void finish_wait(u32 number)
 	put_wait(number, is_still, walk_end);
 }
 
+#include "returns.h"
+
 /* Runs in the thread's own context, on its way to user mode. */
 static int on_way_back(struct bpf_map *map, void *key, void *value)
 {
@@ -237,19 +239,16 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 	struct so_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
 	u64 begin = bpf_ktime_get_ns();
 	struct so_wait_counters *counter;
-	u32 number, zero = 0, *in_use;
+	u32 number;
 
 	/* It was told at a switch, and the entry may be another thread's by now. */
 	if (!wait || !wait->pending || ended->owner != (u32)task->pid)
 		return 0;
 	bpf_preempt_disable();
 	number = wait->pending;
-	in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
-	if (number && in_use) {
+	if (number) {
 		wait->pending = 0;
-		*(volatile u32 *)in_use = 1;
-		finish_wait(number - 1);
-		*(volatile u32 *)in_use = 0;
+		finish_where_free(number - 1);
 		counter = counters_of_waits();
 		if (counter)
 			counter->run_ns += bpf_ktime_get_ns() - begin;
@@ -257,8 +256,6 @@ static int on_way_back(struct bpf_map *map, void *key, void *value)
 	bpf_preempt_enable();
 	return 0;
 }
-
-#include "returns.h"
 
 #define PENDING_ATTEMPTS 8
 
@@ -338,29 +335,14 @@ SO_INLINE void begin_wait(struct task_struct *task, u64 now, u64 turn, u32 is_pr
 	*(volatile u64 *)&wait->from_ns = now;
 }
 
-/* The first that is seen of a thread in a turn is that it has waited since the turn began, or before. */
-SO_INLINE void enter_turn(struct so_wait *wait, struct task_struct *task, u64 turn, u32 state, int is_away)
-{
-	u64 switches = task->nvcsw + task->nivcsw;
-
-	/* It may be the same wait as in the turn before. */
-	if (wait->switches != switches) {
-		wait->switches = switches;
-		wait->told_ns = 0;
-	}
-	wait->state = state;
-	wait->began_ns = turn;
-	wait->turn_ns = turn;
-	wait->from_ns = is_away ? turn : 0;
-}
-
 /* The thread has a CPU again. Gives since when it could have had one, where that is known, else 0. */
 SO_INLINE u64 come_back(struct so_wait *wait, struct task_struct *task, u64 now, u64 turn, struct so_passed *passed)
 {
-	u64 since = wait->began_ns;
+	u64 since;
 
 	if (wait->turn_ns != turn)
-		enter_turn(wait, task, turn, SO_WAIT_UNKNOWN, 1);
+		so_enter_turn(wait, task->nvcsw + task->nivcsw, turn, SO_WAIT_UNKNOWN, 1);
+	since = wait->began_ns;
 	if (wait->from_ns && wait->from_ns <= now)
 		so_settle(wait, now, 1, passed);
 	else
@@ -535,7 +517,7 @@ int on_end(u64 *ctx)
 	number = wait->pending;
 	wait->pending = 0;
 	if (number)
-		finish_last_wait(number - 1);
+		finish_where_free(number - 1);
 	if (counter)
 		count_held(task, &wait->held, counter);
 	if (bpf_task_storage_delete(&waits, task) == 0)
@@ -577,7 +559,7 @@ int visit(struct bpf_iter__task *ctx)
 	period = wait->period_ns;
 	if (wait->turn_ns != turn) {
 		if (!is_last)
-			enter_turn(wait, task, turn, state & SO_WAIT_STATE_BITS, is_away);
+			so_enter_turn(wait, task->nvcsw + task->nivcsw, turn, state & SO_WAIT_STATE_BITS, is_away);
 	} else if ((is_away || is_last) && wait->from_ns && wait->from_ns <= until) {
 		so_settle(wait, until, 0, &passed);
 		wait->told_ns += passed.off_cpu * period;

@@ -125,6 +125,22 @@ SO_INLINE u64 so_clock_run(struct so_wait *wait, u64 ns)
 	return passed + (wait->at_ns >= wait->point_ns);
 }
 
+/*
+ * The first that is seen of a thread in a turn is that it has waited since the turn began, or before: since when, and
+ * how, is known where it is a wait of a turn before. `switches` is how often it has left a CPU.
+ */
+SO_INLINE void so_enter_turn(struct so_wait *wait, u64 switches, u64 turn_ns, u32 state, int is_away)
+{
+	if (wait->switches != switches || !wait->began_ns) {
+		wait->switches = switches;
+		wait->told_ns = 0;
+		wait->state = state;
+		wait->began_ns = turn_ns;
+	}
+	wait->turn_ns = turn_ns;
+	wait->from_ns = is_away ? turn_ns : 0;
+}
+
 /* What this wait would stand for, if it ended now. The clock stays as it is, and will draw the same points again. */
 SO_INLINE u64 so_would_tell(const struct so_wait *wait, u64 now_ns)
 {

@@ -14,7 +14,7 @@ use super::sampling::Sampling;
 use super::threads::{AgentError, spawn};
 use super::totals::Totals;
 use crate::cpu_budget::CpuBudget;
-use crate::kernel::{self, Sensor};
+use crate::kernel::{self, Sensor, Waker};
 use crate::metadata::Resolver;
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerStats, Names};
@@ -29,6 +29,8 @@ pub struct Agent {
     sampling: Option<JoinHandle<Result<Totals, AgentError>>>,
     /// Its other half goes with the sampling thread.
     ended: oneshot::Receiver<()>,
+    /// Of the sampling thread, once it samples.
+    waker: Option<Waker>,
     naming: Option<JoinHandle<(u64, u64, NamerStats)>>,
     ahead: Option<JoinHandle<()>>,
 }
@@ -70,7 +72,7 @@ impl Agent {
                     Ok(sensor) => {
                         let begun = Moment::now();
                         // The receiver waits for exactly this message.
-                        let _ = started.send(Ok(()));
+                        let _ = started.send(Ok(sensor.waker()));
                         Sampling::new(config, sensor, begun, resolver, intervals)?.run(&stop)
                     }
                     Err(error) => {
@@ -80,15 +82,19 @@ impl Agent {
                 }
             })?
         };
-        let agent = Self {
+        let mut agent = Self {
             stop,
             sampling: Some(sampling),
             ended,
+            waker: None,
             naming: Some(naming),
             ahead: Some(ahead),
         };
         match outcome.recv() {
-            Ok(Ok(())) => Ok(agent),
+            Ok(Ok(waker)) => {
+                agent.waker = Some(waker);
+                Ok(agent)
+            }
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(AgentError::Ended("sampling")),
         }
@@ -107,6 +113,10 @@ impl Agent {
 
     fn join(&mut self) -> Result<Totals, AgentError> {
         self.stop.store(true, Ordering::Release);
+        // What comes after who was to be observed has ended is none of it.
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
         let totals = match self.sampling.take() {
             Some(thread) => thread.join().map_err(|_| AgentError::Ended("sampling"))?,
             None => Err(AgentError::Ended("sampling")),

@@ -116,6 +116,7 @@ impl Sampling {
         resolver: Resolver,
         intervals: Intervals,
     ) -> Result<Self, AgentError> {
+        let waits_before = sensor.counters()?.waits;
         // A part of the descriptors stays free for everything else.
         let descriptors = sys::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
@@ -161,7 +162,7 @@ impl Sampling {
             rate_controller,
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
-            waiting: Waiting::new(wait_period_ns, begun.mono_ns),
+            waiting: Waiting::new(wait_period_ns, begun.mono_ns, waits_before),
             bursting,
             degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
@@ -187,6 +188,7 @@ impl Sampling {
                 self.table.next_look_ns(),
                 self.memory.runtimes.next_look_ns(),
                 self.bursting.until_ns(),
+                self.waiting.turn_until_ns(),
             ];
             let early = self.early_drain_ns(drained_at).unwrap_or(next_drain);
             let wake = looks.into_iter().flatten().fold(next_drain.min(early), u64::min);
@@ -204,10 +206,11 @@ impl Sampling {
                 self.cpus = self.cpus.max(self.sensor.cpus());
                 self.cpu_budget.set_cpus(self.sensor.cpus());
             }
+            let has_turned = self.turn_waits(now)?;
             let mut is_quiet = now >= next_drain;
-            if is_quiet || self.early_drain_ns(drained_at).is_some_and(|early| now >= early) {
+            if is_quiet || has_turned || self.early_drain_ns(drained_at).is_some_and(|early| now >= early) {
                 drained_at = now;
-                if self.turn_waits()? {
+                if self.waits_cost_too_much()? {
                     next_batch = now;
                 }
                 self.drain(now, None)?;
@@ -549,6 +552,7 @@ impl Sampling {
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.stop_burst()?;
         self.settle_ticks()?;
+        self.end_waits()?;
         self.sensor.detach_timers();
         self.sensor.detach_waits();
         self.cpu_budget.end();

@@ -19,6 +19,7 @@ mod documents;
 mod file;
 mod links;
 mod rooms;
+mod twins;
 mod uses;
 mod versions;
 
@@ -138,6 +139,11 @@ fn who_uses_what(files: &[File], rules: &mut Rules<'_>) {
         "the agent never depends on the server, nor the server on the agent",
         &["agent/Cargo.toml", "server/Cargo.toml"],
         uses::apart(files),
+    );
+    rules.add(
+        "the agent and the server know the same labels of a burst",
+        &twins::OF_BURSTS.map(|(path, _)| path),
+        twins::differing(files, twins::OF_BURSTS),
     );
     // A test may hold the tables against a real library's.
     let shipped: Vec<File> = files.iter().map(File::without_tests).collect();

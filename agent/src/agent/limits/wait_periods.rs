@@ -37,8 +37,8 @@ impl WaitPeriods {
     }
 
     /// After an interval of so many seconds with these counters, cumulative: `budget` is samples a second of
-    /// threads that run, and as many again are for those that sleep.
-    pub(in crate::agent) fn after(&mut self, seconds: f64, budget: f64, now: WaitCounters) {
+    /// threads that run, and as many again are for those that sleep, which are told at each of so many looks.
+    pub(in crate::agent) fn after(&mut self, seconds: f64, budget: f64, looks: u64, now: WaitCounters) {
         let sleepers = now.sleepers.saturating_sub(self.before.sleepers) as f64;
         let told = now.sleepers_told.saturating_sub(self.before.sleepers_told);
         let taken = now.taken.saturating_sub(self.before.taken).saturating_sub(told) as f64 / seconds;
@@ -51,10 +51,11 @@ impl WaitPeriods {
         } else if taken < budget / 4.0 && self.period_ns > self.configured_ns {
             self.period_ns = (self.period_ns / 2).max(self.configured_ns);
         }
-        // Within an interval a thread that sleeps gives one sample, whatever its period is.
-        let wanted_ns = sleepers / budget * SECOND_NS as f64;
+        // At a look a thread that sleeps gives one sample, whatever its period is. Each look counts it anew.
+        let told_ns = sleepers / budget * SECOND_NS as f64;
+        let wanted_ns = told_ns / looks.max(1) as f64;
         let mut period_ns = self.configured_ns;
-        if wanted_ns > seconds * SECOND_NS as f64 {
+        if told_ns > seconds * SECOND_NS as f64 {
             while (period_ns as f64) < wanted_ns && period_ns < MAX_SLEEPER_PERIOD_NS {
                 period_ns = period_ns.saturating_mul(2);
             }
@@ -78,7 +79,7 @@ mod tests {
             sleepers: periods.before.sleepers + sleepers,
             ..WaitCounters::default()
         };
-        periods.after(5.0, 80.0, now);
+        periods.after(5.0, 80.0, 1, now);
         let (period, sleeper) = periods.both_ns();
         (period / MS, sleeper / MS)
     }
@@ -112,5 +113,23 @@ mod tests {
         assert!((37_500..75_000).contains(&period), "{period}");
         assert_eq!(after(&mut periods, 0, 2900).1, period, "no change for a few");
         assert_eq!(after(&mut periods, 0, 100).1, 50);
+    }
+
+    /// In turns there are several looks in an interval: the threads do not become more by that.
+    #[test]
+    fn how_often_they_are_looked_at_does_not_make_them_more() {
+        let period_of = |sleepers: u64, looks: u64| {
+            let mut periods = WaitPeriods::new(50 * MS);
+            let now = WaitCounters {
+                sleepers: sleepers * looks,
+                ..WaitCounters::default()
+            };
+            periods.after(5.0, 80.0, looks, now);
+            periods.both_ns().1 / MS
+        };
+        assert_eq!(period_of(3000, 10), period_of(3000, 1));
+        // 300 threads at ten looks would be 600 samples a second: each is told once in 3.75 seconds or more.
+        assert!((3_750..7_500).contains(&period_of(300, 10)), "{}", period_of(300, 10));
+        assert_eq!((period_of(300, 1), period_of(30, 10)), (50, 50), "few enough as it is");
     }
 }

@@ -6,6 +6,13 @@ use crate::random::Random;
 const LIMIT: f64 = 0.005;
 /// Most turns of which one is observed. Of half a second each, all of them are shorter than an interval.
 const MAX_TURNS: u32 = 8;
+/// How long a turn is at least and at most, in the mean. Of who begins or ends within a turn, up to a turn's time more
+/// or less is told.
+const SHORTEST_NS: u64 = 125_000_000;
+const LONGEST_NS: u64 = 500_000_000;
+/// All threads are looked at where a turn ends, and the stacks of those that sleep: that takes one part of so many of
+/// it at most, but for the longest turns.
+const LOOKS: u64 = 100;
 /// An interval ends before its time where it costs so many times as much as it may.
 const MUCH_TOO_MUCH: f64 = 2.0;
 
@@ -35,6 +42,11 @@ impl WaitTurns {
     /// How many turns an observed one stands for.
     pub(in crate::agent) fn turns(&self) -> u32 {
         self.turns
+    }
+
+    /// How long a turn is to be in the mean, where such a look takes so much CPU time.
+    pub(in crate::agent) fn length_ns(look_ns: u64) -> u64 {
+        look_ns.saturating_mul(LOOKS).clamp(SHORTEST_NS, LONGEST_NS)
     }
 
     /// Begins the next turn: true where it is observed.
@@ -94,6 +106,43 @@ mod tests {
         assert!(observed.iter().all(|count| (200..300).contains(count)), "{observed:?}");
         assert!(!turns.after(0.007) && turns.after(0.006) && turns.after(0.003) && !turns.after(0.0));
         assert!(turns.begin(&mut random));
+    }
+
+    #[test]
+    fn turns_are_as_short_as_looks_at_all_threads_allow() {
+        let (short_ns, long_ns) = (200_000, 5_000_000);
+        assert_eq!(WaitTurns::length_ns(0), WaitTurns::length_ns(short_ns));
+        assert_eq!(WaitTurns::length_ns(short_ns), 125_000_000);
+        assert_eq!(WaitTurns::length_ns(2_000_000), 200_000_000);
+        assert_eq!(WaitTurns::length_ns(long_ns), 500_000_000);
+    }
+
+    /// Of a program that ends somewhere in a turn, the last interval tells up to a turn more or less, and as much of
+    /// the one as of the other.
+    #[test]
+    fn who_ends_within_a_turn_is_told_to_a_part_of_it() {
+        let (mut random, mut turns) = (Random::seeded(11), WaitTurns::default());
+        turns.after(0.0075);
+        assert_eq!(turns.turns(), 2);
+        let (mut sum, mut furthest, rounds) = (0.0, 0.0f64, 20_000u32);
+        for _ in 0..rounds {
+            // Three to four turns of it, in an interval of four.
+            let lives = random.between(3.0, 4.0);
+            let (mut observed, mut lived) = (0.0, 0.0);
+            for turn in 0..4u32 {
+                if turns.begin(&mut random) {
+                    observed += 1.0;
+                    lived += (lives - f64::from(turn)).min(1.0);
+                }
+            }
+            let error = lived * 4.0 / observed - lives;
+            (sum, furthest) = (sum + error, furthest.max(error.abs()));
+        }
+        assert!(furthest > 0.9 && furthest <= 1.0, "{furthest} of a turn");
+        assert!((sum / f64::from(rounds)).abs() < 0.02, "{sum}");
+        // Where a look takes a millisecond that is less than 1 % of 20 seconds, whichever turn is a long one.
+        let longest = 1.4 * WaitTurns::length_ns(1_000_000) as f64 / 1e9;
+        assert!(longest * furthest < 0.01 * 20.0, "{longest} s");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::random::Random;
 unsafe extern "C" {
     fn so_set_period_on_host(wait: *mut so_wait, period_ns: u64);
     fn so_settle_on_host(wait: *mut so_wait, now_ns: u64, has_come_back: i32, passed: *mut so_passed);
+    fn so_enter_turn_on_host(wait: *mut so_wait, switches: u64, turn_ns: u64, state: u32, is_away: i32);
     fn so_queue_bucket_on_host(ns: u64) -> u32;
 }
 
@@ -135,6 +136,44 @@ fn a_wait_has_its_own_length_whatever_was_told_of_it_before() {
         (clock.state, clock.began_ns, clock.from_ns) = (state, 12_000 * MS, 12_000 * MS);
         assert_eq!(lengths(passed(&mut clock, 12_099 * MS, true)), (0, 99 * MS), "{state}");
     }
+}
+
+#[test]
+fn a_wait_that_goes_on_over_turns_keeps_when_it_began() {
+    let mut random = Random::seeded(13);
+    let enter = |clock: &mut so_wait, switches: u64, turn_ns: u64, state: u32| {
+        // SAFETY: `clock` is valid for the call.
+        unsafe { so_enter_turn_on_host(std::ptr::from_mut(clock), switches, turn_ns, state, 1) }
+    };
+    for woken in [Some(450 * MS), None] {
+        let mut clock = clock(&mut random);
+        (clock.state, clock.began_ns, clock.from_ns) = (INTERRUPTIBLE, MS, MS);
+        clock.switches = 7;
+        let (off, _) = settle(&mut clock, 100 * MS, false);
+        // A turn in which nothing is observed, and one that is. What it was about is known from before.
+        enter(&mut clock, 7, 300 * MS, 0);
+        assert_eq!(
+            (clock.state, clock.began_ns, clock.from_ns),
+            (INTERRUPTIBLE, MS, 300 * MS)
+        );
+        clock.wake_ns = woken.unwrap_or(0);
+        let rest = passed(&mut clock, 460 * MS, true);
+        // Without a wake-up in the turn it was woken before that began.
+        let since = woken.unwrap_or(300 * MS);
+        assert_eq!((rest.asleep_ns, rest.queued_ns), (since - MS, 460 * MS - since));
+        let told = (off + rest.off_cpu + rest.run_queue) * PERIOD;
+        assert!(told.abs_diff(99 * MS + 160 * MS) <= PERIOD, "{told}");
+        // Another wait, of which this turn's begin is all that is known.
+        enter(&mut clock, 8, 600 * MS, 0);
+        assert_eq!((clock.state, clock.began_ns, clock.told_ns), (0, 600 * MS, 0));
+    }
+    let mut clock = clock(&mut random);
+    enter(&mut clock, 0, 5 * MS, INTERRUPTIBLE);
+    assert_eq!(
+        (clock.state, clock.began_ns),
+        (INTERRUPTIBLE, 5 * MS),
+        "seen for the first time"
+    );
 }
 
 #[test]

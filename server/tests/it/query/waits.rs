@@ -346,13 +346,15 @@ async fn answers_about_waits_say_for_how_much_of_the_time_they_were_observed() {
 /// that was woken, and the time, in milliseconds.
 type Ending = (&'static str, &'static str, i64, &'static str, i64, Option<i64>, i64);
 
-const ASLEEP: [Ending; 5] = [
+const ASLEEP: [Ending; 6] = [
     ("shop", "pool", 7, "main;wait", 40, None, 1_000),
     ("shop", "pool", 8, "main;wait", 40, None, 1_010),
     // It went on, and ended later.
     ("shop", "pool", 7, "main;wait", 500, None, 2_000),
     ("shop", "pool", 7, "main;wait", 900, None, 2_450),
     ("other", "pool", 9, "main;wait", 40, None, 3_000),
+    // As long as the one before, and nobody is known to have ended it.
+    ("other", "pool", 9, "main;wait", 40, None, 3_400),
 ];
 const WOKE: [Ending; 5] = [
     ("db", "writer", 21, "main;unlock;k:futex_wake", 40, Some(7), 995),
@@ -391,8 +393,9 @@ async fn a_wait_of_a_timeline_has_who_ended_it() {
         numbers.into_iter().chain(woken).chain([name]).collect()
     };
     let of_a = [profile("a", "off_cpu", &ASLEEP), profile("a", "wake_up", &WOKE)];
-    let of_profile = |of: usize, at: usize| attributes([ASLEEP, WOKE][of][at]);
-    server.ingest_bytes(plain_with(&of_a, of_profile), 10).await;
+    let told: [&[Ending]; 2] = [&ASLEEP, &WOKE];
+    let of_profile = |of: usize, at: usize| attributes(told[of][at]);
+    server.ingest_bytes(plain_with(&of_a, of_profile), 11).await;
     // The same ids of another node are other threads.
     let elsewhere: Ending = ("far", "away", 23, "main;elsewhere", 40, Some(8), 1_005);
     let of_b = [profile("b", "wake_up", &[elsewhere])];
@@ -434,6 +437,16 @@ async fn a_wait_of_a_timeline_has_who_ended_it() {
             .await;
         assert_eq!(rest["samples"]["waker"], json!([0]), "{rest}");
         assert_eq!(rest["wakers"]["thread"], json!(["[interrupt]"]));
+        // Where all waits are selected, those before the window alone are others.
+        for (begin, right) in [
+            (from, json!([0, 1, null, 2, 3, null])),
+            (from + 2_950 * MS, json!([0, null])),
+            (from + 3_100 * MS, json!([null])),
+        ] {
+            let begin = ms(begin);
+            let all = [("from", &*begin), ("until", &*end), ("waits", "true")];
+            assert_eq!(server.json("timeline", &all).await["samples"]["waker"], right);
+        }
     }
     // It is a number of each sample, not a label of series.
     let labels = server.json("labels", &asked[..2]).await;

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 use super::agent::{BpfStatistics, start_peer, this_node};
 use super::median;
@@ -78,14 +79,17 @@ const COUNTED: &str = "BPF time of a switch is the run time of all of a process'
     statistics (`kernel.bpf_stats_enabled`), less that of the agent with `--waits off` in a window of its own, less \
     what the statistics count of empty programs at `sched_switch`, `sched_waking` and `sched_wakeup`, by all switches \
     of the machine (`ctxt` of /proc/stat). So a switch's wake-up is part of it, and so are visits of threads that \
-    sleep; the kernel's way to a program is not, but is in the slow-down. Without a stack: the agent runs with a \
-    sample each 10 s of a thread's waits, and the time is by the switches of those turns that were observed, as its \
-    batches tell them.";
+    sleep; the kernel's way to a program is not, but is in the slow-down. Nor are user stacks where threads take \
+    their own, from Linux 6.18 on, of which the statistics do not know: the agent's own account has these, but no \
+    visits: it is its BPF time as its batches tell it, less the same with `--waits off`. Without a stack: the agent \
+    runs with a sample each 10 s of a thread's waits, and the time is by the switches of those turns that were \
+    observed, as its batches tell them.";
 /// So long a period that nearly no switch has a stack, in milliseconds.
 const SELDOM_MS: &str = "10000";
-/// Programs at the places of the agent's, and those of the peer from bcc.
+/// Programs at the places of the agent's, and those of others: OpenTelemetry's has one more at the end of a switch.
 const EMPTY_PROGRAMS: f64 = 3.0;
-const PEERS_PROGRAMS: f64 = 1.0;
+const OFFCPUTIMES_PROGRAMS: f64 = 1.0;
+const PEERS_PROGRAMS: f64 = 2.0;
 /// The last batch is stored after so long.
 const STORED_AFTER: Duration = Duration::from_secs(10);
 /// What waits may take of the machine's CPU time.
@@ -132,6 +136,16 @@ struct Window {
     /// When it was, Unix milliseconds.
     from_ms: i64,
     until_ms: i64,
+}
+
+/// What the windows gave, by what ran beside them.
+#[derive(Default)]
+struct Costs {
+    of: BTreeMap<Beside, Vec<Window>>,
+    /// Which part of a window's time waits were observed.
+    observed: BTreeMap<Beside, Vec<f64>>,
+    /// Seconds of BPF a second by the agent's own account.
+    own: BTreeMap<Beside, Vec<f64>>,
 }
 
 /// Empty BPF programs at the places where the agent's see threads wait.
@@ -212,6 +226,21 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     }
     server.stop(Duration::from_secs(20));
     Ok(())
+}
+
+/// Seconds of BPF a second in the batches whose middle lies in a window; none where no batch's does, or its account is
+/// not whole. Each batch has when it began and ended, and what was taken by its end.
+fn own_account(batches: &[Vec<Value>], (from_ms, until_ms): (i64, i64)) -> Option<f64> {
+    let (mut taken, mut length_ns) = (0.0, 0);
+    for both in batches.windows(2) {
+        let [before, batch] = both else { continue };
+        let (begin_ns, end_ns) = (integer(batch.first()?), integer(batch.get(1)?));
+        if (from_ms * 2_000_000..=until_ms * 2_000_000).contains(&(begin_ns + end_ns)) {
+            taken += batch.get(2)?.as_f64()? - before.get(2)?.as_f64()?;
+            length_ns += end_ns - begin_ns;
+        }
+    }
+    (length_ns > 0).then(|| taken / (length_ns as f64 / 1e9))
 }
 
 /// One of the programs beside this file.
@@ -319,19 +348,23 @@ impl Bench<'_> {
         figures.note(COUNTED);
         let _statistics = BpfStatistics::on()?;
         let empty = Empty::start(&self.options.state_dir)?;
-        let mut of = BTreeMap::new();
-        let mut observed: BTreeMap<Beside, Vec<f64>> = BTreeMap::new();
+        let mut costs = Costs::default();
         let mut all = vec![Beside::WaitsOff, Beside::WaitsOn, Beside::WaitsSeldom];
         match offcputime() {
             Some(_) => all.push(Beside::Offcputime),
             None => println!("offcputime: not on this machine (Debian: apt install libbpf-tools)"),
+        }
+        match self.args.peer {
+            Some(_) => all.extend([Beside::PeerWithout, Beside::Peer]),
+            None => println!("OpenTelemetry's profiler: not given (--peer FILE)"),
         }
         for beside in &all {
             let started = now_ms();
             let mut service = self.start(*beside)?;
             let windows = self.windows(&mut service, Some(&empty))?;
             let sees_waits = matches!(beside, Beside::WaitsOn | Beside::WaitsSeldom);
-            let node = sees_waits.then(|| this_node(&self.client, started)).transpose()?;
+            let is_own = sees_waits || *beside == Beside::WaitsOff;
+            let node = is_own.then(|| this_node(&self.client, started)).transpose()?;
             end(*beside, service)?;
             if let Some(node) = node {
                 thread::sleep(STORED_AFTER);
@@ -339,57 +372,103 @@ impl Bench<'_> {
                     integer(&node["samples_stored"]),
                     integer(&node["limits"]["wait_turns_lengthened"]),
                 );
-                println!("{samples} samples stored meanwhile; turns were lengthened {lengthened} times");
+                println!(
+                    "{}: {samples} samples stored meanwhile; turns were lengthened {lengthened} times",
+                    beside.title()
+                );
                 ensure!(samples > 0, "nothing was stored");
                 let instance = node["instance"].as_str().context("the agent has no instance")?;
-                let shares = windows.iter().map(|window| self.observed(instance, window));
-                observed.insert(*beside, shares.collect::<Result<_>>()?);
+                if sees_waits {
+                    let shares = windows.iter().map(|window| self.observed(instance, window));
+                    costs.observed.insert(*beside, shares.collect::<Result<_>>()?);
+                }
+                costs.own.insert(*beside, self.own_accounts(instance, &windows)?);
             }
-            of.insert(*beside, windows);
+            costs.of.insert(*beside, windows);
         }
+        self.tell_costs(&costs, figures)
+    }
+
+    fn tell_costs(&self, costs: &Costs, figures: &mut Figures) -> Result<()> {
         figures.table("BPF time");
         let cpus = thread::available_parallelism()?.get() as f64;
         let seconds = f64::from(self.args.seconds);
         println!(
-            "{:>12} {:>12} {:>22} {:>16} {:>12} {:>18} {:>12}",
+            "{:>12} {:>12} {:>22} {:>16} {:>12} {:>12} {:>18} {:>14} {:>12} {:>16}",
             "wanted",
             "switches/s",
             "ns without a stack",
             "ns with stacks",
+            "own account",
             "observed, %",
             "% of the machine",
-            "offcputime"
+            "own account, %",
+            "offcputime",
+            "OpenTelemetry"
         );
         for (at, rate) in self.args.switches.iter().enumerate() {
-            let window = |beside: Beside| of[&beside][at];
+            let window = |beside: Beside| costs.of[&beside][at];
             let off = window(Beside::WaitsOff);
             let more = |window: Window| window.bpf_seconds - off.bpf_seconds - window.empty_seconds;
             let of_switch = |taken: f64, window: Window| taken / (window.switches * seconds) * 1e9;
             let (on, seldom) = (window(Beside::WaitsOn), window(Beside::WaitsSeldom));
-            let without_ns = of_switch(more(seldom), seldom) / observed[&Beside::WaitsSeldom][at];
+            let without_ns = of_switch(more(seldom), seldom) / costs.observed[&Beside::WaitsSeldom][at];
             let (with_ns, share) = (of_switch(more(on), on), more(on) / seconds / cpus * 100.0);
-            let observed = observed[&Beside::WaitsOn][at] * 100.0;
+            let own = costs.own[&Beside::WaitsOn][at] - costs.own[&Beside::WaitsOff][at];
+            let (own_ns, own_share) = (own / on.switches * 1e9, own / cpus * 100.0);
+            let observed = costs.observed[&Beside::WaitsOn][at] * 100.0;
             figures.row(&format!("{rate} switches a second"));
             figures
                 .add("of a switch without a stack", "ns", without_ns)
                 .at_most(MOST_NS);
             figures.add("with stacks, and turns that are not observed", "ns", with_ns);
+            figures.add("the same by the agent's own account", "ns", own_ns);
             figures.add("of the time observed", "%", observed);
             figures.add("of the machine's CPU time", "%", share).at_most(MOST_SHARE);
-            let mut peer = "-".to_owned();
-            if of.contains_key(&Beside::Offcputime) {
-                let window = window(Beside::Offcputime);
-                let taken = window.bpf_seconds - window.empty_seconds * PEERS_PROGRAMS / EMPTY_PROGRAMS;
-                let ns = of_switch(taken, window);
-                figures.add("of a switch in bcc's offcputime", "ns", ns);
-                peer = format!("{ns:.0}");
+            figures
+                .add("the same by the agent's account", "%", own_share)
+                .at_most(MOST_SHARE);
+            let beside = |beside: Beside, base_seconds: f64, programs: f64| {
+                let window = costs.of.get(&beside)?[at];
+                let taken = window.bpf_seconds - base_seconds - window.empty_seconds * programs / EMPTY_PROGRAMS;
+                Some(of_switch(taken, window))
+            };
+            let without = costs.of.get(&Beside::PeerWithout).map_or(0.0, |of| of[at].bpf_seconds);
+            let others = [
+                (
+                    "bcc's offcputime",
+                    beside(Beside::Offcputime, 0.0, OFFCPUTIMES_PROGRAMS),
+                ),
+                (
+                    "OpenTelemetry's off-CPU mode",
+                    beside(Beside::Peer, without, PEERS_PROGRAMS),
+                ),
+            ];
+            for (name, ns) in others {
+                if let Some(ns) = ns {
+                    figures.add(&format!("of a switch in {name}"), "ns", ns);
+                }
             }
+            let [offcputime, peer] = others.map(|(_, ns)| ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")));
             println!(
-                "{rate:>12} {:>12.0} {without_ns:>22.0} {with_ns:>16.0} {observed:>12.1} {share:>18.2} {peer:>12}",
+                "{rate:>12} {:>12.0} {without_ns:>22.0} {with_ns:>16.0} {own_ns:>12.0} {observed:>12.1} {share:>18.2} \
+                 {own_share:>14.2} {offcputime:>12} {peer:>16}",
                 on.switches
             );
         }
         Ok(())
+    }
+
+    /// Of each window, see [`own_account`].
+    fn own_accounts(&self, instance: &str, windows: &[Window]) -> Result<Vec<f64>> {
+        let batches = self.client.sql(&format!(
+            "SELECT from_ns, until_ns, bpf_seconds FROM batches WHERE instance = '{instance}' ORDER BY number"
+        ))?;
+        let accounts = windows.iter().map(|window| {
+            own_account(&batches, (window.from_ms, window.until_ms))
+                .context("no batch of a window tells of BPF time: longer windows have more batches (--seconds)")
+        });
+        accounts.collect()
     }
 
     /// What a round trip takes longer.
@@ -457,4 +536,29 @@ fn ended(service: Option<Service>) -> Result<()> {
         service.last_lines(10)
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_agents_own_account_of_a_window_is_that_of_the_batches_in_it() {
+        let second = |at: i64| at * 1_000_000_000;
+        let batch = |from: i64, until: i64, taken: f64| vec![json!(second(from)), json!(second(until)), json!(taken)];
+        let batches = [
+            batch(0, 5, 0.5),
+            // Numbers beyond 2^53 come as texts.
+            vec![json!(second(5).to_string()), json!(second(10).to_string()), json!(0.6)],
+            batch(10, 14, 0.7),
+            batch(14, 20, 2.0),
+        ];
+        let of = |from_s: i64, until_s: i64| own_account(&batches, (from_s * 1000, until_s * 1000));
+        let is = |found: Option<f64>, right: f64| found.is_some_and(|found| (found - right).abs() < 1e-9);
+        assert!(is(of(6, 15), 0.2 / 9.0), "{:?}", of(6, 15));
+        assert!(is(of(15, 20), 1.3 / 6.0), "{:?}", of(15, 20));
+        // What the first had taken before it began is not known.
+        assert_eq!((of(0, 4), of(30, 40)), (None, None));
+    }
 }

@@ -6,7 +6,10 @@
 
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
+use crate::label::Label;
 use crate::query::ask::question::Question;
+use crate::query::ask::time::Window;
+use crate::query::ask::unit::Unit;
 use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
@@ -94,26 +97,55 @@ impl<S: Selected> Accumulator for Others<S> {
     }
 }
 
-/// Looks for them where those are looked for who ended the selected waits: `asked` is the question about these.
+/// The part of a span in which samples can be that a question about waits leaves out. Where it selects all waits of its
+/// nodes, they are before its window.
+pub(super) fn where_others_are(question: &Question, (from_ns, until_ns): (i64, i64)) -> Option<Window> {
+    let Question {
+        selector, except, unit, ..
+    } = question;
+    let selects_all = selector.matchers().iter().all(|matcher| matcher.label() == Label::Node)
+        && except.is_none()
+        && unit.as_ref().is_none_or(Unit::is_time)
+        && question.values.is_all()
+        && question.lengths.is_all();
+    let until_ns = if selects_all {
+        until_ns.min(question.window.from_ns)
+    } else {
+        until_ns
+    };
+    (from_ns < until_ns).then_some(Window { from_ns, until_ns })
+}
+
+/// Looks for them in a part of the time in which those are looked for who ended the selected waits: `asked` is the
+/// question about these.
 pub(super) async fn other_waits<S: Selected>(
     snapshot: &Snapshot,
     asked: &Question,
+    within: Option<Window>,
     selected: &Arc<S>,
-) -> Result<(Arc<OtherWaits>, Reservation), QueryError> {
-    let all = of_type(asked, ASLEEP);
+) -> Result<(Arc<OtherWaits>, Option<Reservation>), QueryError> {
+    let Some(window) = within else {
+        return Ok((Arc::default(), None));
+    };
+    let all = Question {
+        window,
+        ..of_type(asked, ASLEEP)
+    };
     let of_all = scope(snapshot, &all).await?;
     let new = || Others {
         selected: selected.clone(),
         found: OtherWaits::default(),
     };
     let (others, held) = count_selected(snapshot, &all, &of_all, new).await?;
-    Ok((Arc::new(others.found), held))
+    Ok((Arc::new(others.found), Some(held)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::column::coded::{Column, Values};
+    use crate::query::ask::question::{RuntimeFrames, ValueRange};
+    use crate::query::ask::selector::Selector;
 
     /// Times of selected samples, by node and thread; a sample's number is its place.
     #[derive(Debug)]
@@ -132,6 +164,61 @@ mod tests {
             }
             let behind = of_thread.iter().find(|(at_ns, _)| *at_ns > ts_ns)?;
             Some(behind.1)
+        }
+    }
+
+    #[test]
+    fn who_selects_all_waits_of_a_window_leaves_out_those_before_it() {
+        let (window, span) = (
+            Window {
+                from_ns: 100,
+                until_ns: 200,
+            },
+            (40, 180),
+        );
+        let of = |selector: &str| Question {
+            profile: ASLEEP.to_owned(),
+            selector: Selector::parse(selector).unwrap(),
+            window,
+            except: None,
+            unit: None,
+            runtime_frames: RuntimeFrames::default(),
+            values: ValueRange::default(),
+            lengths: ValueRange::default(),
+        };
+        let are = |question: &Question, span| {
+            where_others_are(question, span).map(|Window { from_ns, until_ns }| (from_ns, until_ns))
+        };
+        for selector in ["", "{node=\"a\"}"] {
+            assert_eq!(are(&of(selector), span), Some((40, 100)), "{selector}");
+            assert_eq!(are(&of(selector), (100, 180)), None, "{selector}");
+        }
+        let length = ValueRange {
+            least: 5,
+            ..ValueRange::default()
+        };
+        let in_part = [
+            of("{node=\"a\",service=\"shop\"}"),
+            Question {
+                lengths: length,
+                ..of("")
+            },
+            Question {
+                values: length,
+                ..of("")
+            },
+            Question {
+                except: Some(window),
+                ..of("")
+            },
+            Question {
+                unit: Some(Unit::named("bytes")),
+                ..of("")
+            },
+        ];
+        for question in in_part {
+            assert_eq!(are(&question, span), Some((40, 180)), "{question:?}");
+            assert_eq!(are(&question, (180, 180)), None);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::query::plan::scope::scope;
 use crate::query::views::by_label::values_by_id;
 use crate::query::views::selected::count_selected;
 use crate::query::views::waits::of_series::of_type;
-use crate::query::views::waits::other_waits::{OtherWaits, Selected, other_waits};
+use crate::query::views::waits::other_waits::{Selected, other_waits, where_others_are};
 use crate::store::{Snapshot, Table, hour};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -138,12 +138,10 @@ struct WakeUp {
     thread: Arc<str>,
 }
 
-/// The last one that ended each wait.
+/// The last one that may have ended each wait: it did where no other wait of its thread was told since then.
 #[derive(Debug)]
 struct WakeUps {
     ends: Arc<Ends>,
-    /// Waits of the same threads that are none of these.
-    others: Arc<OtherWaits>,
     of_sample: HashMap<u32, WakeUp, MixState>,
 }
 
@@ -153,6 +151,15 @@ impl WakeUps {
         if *known < wake_up {
             *known = wake_up;
         }
+    }
+
+    /// From the first of them to the last wait that they may have ended.
+    fn span(&self) -> (i64, i64) {
+        let woken = self.of_sample.values().map(|wake_up| wake_up.ts_ns);
+        let ends = self.ends.0.values().flat_map(HashMap::values).flatten();
+        let ended = ends.filter(|end| self.of_sample.contains_key(&end.sample));
+        let (first, last) = (woken.min(), ended.map(|end| end.ts_ns).max());
+        (first.unwrap_or_default(), last.unwrap_or_default())
     }
 }
 
@@ -170,7 +177,7 @@ impl Accumulator for WakeUps {
         let column = |index| rows.codes(index);
         let [node, woken, wait, stack] = [column(0)?, column(1)?, column(2)?, column(3)?];
         let [series, tid, thread] = [column(4)?, column(5)?, column(6)?];
-        let (ends, others) = (self.ends.clone(), self.others.clone());
+        let ends = self.ends.clone();
         let of_nodes: Vec<_> = (0..node.distinct()).map(|code| ends.0.get(&*node.text(code))).collect();
         let threads: Vec<Arc<str>> = (0..thread.distinct()).map(|code| thread.text(code).into()).collect();
         for (row, ts_ns) in rows.numbers(7)?.iter().enumerate() {
@@ -179,8 +186,7 @@ impl Accumulator for WakeUps {
             let of_thread = of_node.zip(number(woken)).and_then(|(threads, tid)| threads.get(&tid));
             let found = of_thread
                 .zip(number(wait))
-                .and_then(|(ends, wait_ns)| ended(ends, *ts_ns, wait_ns))
-                .filter(|sample| others.are_before(*sample, *ts_ns));
+                .and_then(|(ends, wait_ns)| ended(ends, *ts_ns, wait_ns));
             let Some(sample) = found else { continue };
             let wake_up = WakeUp {
                 ts_ns: *ts_ns,
@@ -214,13 +220,19 @@ pub(crate) async fn wakers(snapshot: &Snapshot, question: &Question, ends: Ends)
     let asked = of_wakers(snapshot, question);
     let selected = scope(snapshot, &asked).await?;
     let ends = Arc::new(ends);
-    let (others, _of_others) = other_waits(snapshot, &asked, &ends).await?;
     let new = || WakeUps {
         ends: ends.clone(),
-        others: others.clone(),
         of_sample: HashMap::default(),
     };
-    let (found, _held) = count_selected(snapshot, &asked, &selected, new).await?;
+    let (mut found, _held) = count_selected(snapshot, &asked, &selected, new).await?;
+    if found.of_sample.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Where another wait was told since the last of them, it was so since those before it.
+    let within = where_others_are(question, found.span());
+    let (others, _of_others) = other_waits(snapshot, &asked, within, &ends).await?;
+    let is_next = |sample: &u32, wake_up: &mut WakeUp| others.are_before(*sample, wake_up.ts_ns);
+    found.of_sample.retain(is_next);
     if found.of_sample.is_empty() {
         return Ok(Vec::new());
     }
@@ -279,7 +291,6 @@ mod tests {
         };
         let new = || WakeUps {
             ends: Arc::default(),
-            others: Arc::default(),
             of_sample: HashMap::default(),
         };
         let (mut one, mut other) = (new(), new());
@@ -289,5 +300,13 @@ mod tests {
         other.take(1, wake_up(1));
         one.merge(other).unwrap();
         assert_eq!((one.of_sample[&0].ts_ns, one.of_sample[&1].ts_ns), (5, 1));
+        // Others matter from the first one on, up to the last of these waits.
+        let mut ends = Ends::default();
+        let node: Arc<str> = "a".into();
+        for (tid, ts_ns, sample) in [(7, 6, 0), (7, 90, 2), (8, 20, 1)] {
+            ends.add((&node, tid), ts_ns, None, sample);
+        }
+        one.ends = Arc::new(ends);
+        assert_eq!(one.span(), (1, 20));
     }
 }

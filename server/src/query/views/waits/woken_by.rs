@@ -27,7 +27,7 @@ use crate::query::views::matching::matching_stacks;
 use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
 use crate::query::views::waits::of_series::ASLEEP;
-use crate::query::views::waits::other_waits::{OtherWaits, Selected, other_waits};
+use crate::query::views::waits::other_waits::{OtherWaits, Selected, other_waits, where_others_are};
 use crate::query::views::waits::wakers::{are_near, of_wakers};
 use crate::store::Snapshot;
 use std::collections::HashMap;
@@ -344,7 +344,16 @@ pub async fn woken_by(
     let days = Days::of(asked.window);
     let grouping = grouping(engine, snapshot, &days, &view).await?;
     let wakers = scope(snapshot, &asked).await?;
-    let (others, _of_others) = other_waits(snapshot, &asked, &waits).await?;
+    let last_ns = waits.told.iter().map(|told| told.ts_ns).max().unwrap_or_default();
+    let span = (asked.window.from_ns, last_ns);
+    let within = match &matched {
+        None => where_others_are(&question, span),
+        Some(_) => (span.0 < span.1).then_some(Window {
+            from_ns: span.0,
+            until_ns: span.1,
+        }),
+    };
+    let (others, _of_others) = other_waits(snapshot, &asked, within, &waits).await?;
     let new = || Endings {
         waits: waits.clone(),
         others: others.clone(),
