@@ -61,10 +61,13 @@ impl Tool {
             Some(built.clone()).filter(|built| built.is_file()),
             repo::find_program(self.program),
         ];
-        let found = found
-            .into_iter()
-            .flatten()
-            .map(|program| (version_of(&program), program));
+        // Not every program tells its version; cargo knows that of each which it has installed.
+        let record = std::fs::read_to_string(root.join(".crates.toml")).unwrap_or_default();
+        let version = |program: &Path| {
+            let recorded = (program == built).then(|| installed_version(&record, self.package, self.program));
+            recorded.flatten().or_else(|| version_of(program))
+        };
+        let found = found.into_iter().flatten().map(|program| (version(&program), program));
         self.choose(found.collect(), || {
             self.build(&root)?;
             Ok(built)
@@ -113,6 +116,17 @@ impl Tool {
         std::fs::remove_dir_all(root.join("build")).ok();
         Ok(())
     }
+}
+
+/// The version of a program by cargo's record of what it has installed: lines such as
+/// `"package 1.2.3 (registry+https://…)" = ["program"]`.
+fn installed_version(record: &str, package: &str, program: &str) -> Option<String> {
+    record.lines().find_map(|line| {
+        let (of, programs) = line.split_once(" = ")?;
+        let mut words = of.trim_matches('"').split(' ');
+        let is_it = words.next() == Some(package) && programs.contains(&format!("\"{program}\""));
+        words.next().filter(|_| is_it).map(str::to_owned)
+    })
 }
 
 /// What a program says of its version.
@@ -166,6 +180,14 @@ mod tests {
         assert_eq!(stands_in, Path::new("found-0"));
         let error = format!("{:#}", TOOL.choose(vec![], offline).unwrap_err());
         assert_eq!(error, "tool 1.2.3 is missing and can't be built: no network");
+    }
+
+    #[test]
+    fn versions_are_read_from_what_cargo_has_installed() {
+        let record = "[v1]\n\"tool 1.2.3 (registry+https://example.org/index)\" = [\"tool\", \"tool-more\"]\n";
+        let version = |package, program| installed_version(record, package, program);
+        assert_eq!(version("tool", "tool-more").as_deref(), Some("1.2.3"));
+        assert_eq!((version("tool", "more"), version("too", "tool")), (None, None));
     }
 
     #[test]
