@@ -1,10 +1,11 @@
 //! `cargo xtask test`: exactly what CI runs. Goes on after a failure, so that one run tells all of them.
 //!
 //! In: the working tree. Out: what each step found, and the sum as the last line. `parts` says which files a step
-//! looks at, `changed` which of them differ from a base, `once` what would be compiled twice, `programs` runs
-//! some of what cargo built, `runner` runs a command and counts.
+//! looks at, `changed` which of them differ from a base, `lints` has clippy, `once` what would be compiled twice,
+//! `programs` runs some of what cargo built, `runner` runs a command and counts.
 
 mod changed;
+mod lints;
 mod once;
 mod parts;
 mod programs;
@@ -220,15 +221,7 @@ fn format(_: &Scope<'_>) -> Result<Tally> {
 
 fn lints(_: &Scope<'_>) -> Result<Tally> {
     component("clippy", "cargo-clippy")?;
-    command(repo::cargo().args([
-        "clippy",
-        "--locked",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    lints::step()
 }
 
 /// A part of the Rust toolchain that minimal installations lack.
