@@ -428,7 +428,8 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
         &["--"],
     )?;
 
-    let agent = |url: &str| start_agent(&elsewhere, url, &[]);
+    // The first batch is waited for.
+    let agent = |url: &str| start_agent(&elsewhere, url, &["--interval", "1"]);
     fails("agent without a URL", agent("nonsense")?, &["nonsense"])?;
     fails("agent with another protocol", agent("ftp://127.0.0.1/")?, &["ftp"])?;
     // A URL that nobody listens on, and one where another path answers: the agent spools, and says so once.
