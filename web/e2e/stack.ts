@@ -1,5 +1,5 @@
 /** What all flows need: a page that reports every error, and a machine with something to see. */
-import { test as base, expect, type Locator, type Page } from "@playwright/test";
+import { test as base, type Locator, type Page, expect as playwrights } from "@playwright/test";
 import { type Windows, windowsOfRun } from "./windows.ts";
 
 export type { Windows };
@@ -14,6 +14,17 @@ export interface Place {
 
 /** Longer than the page waits before it writes the address. */
 const RESTED_MS = 500;
+
+/** Before each next look, the last again and again: by itself a poll soon looks once a second only. */
+const LOOKS_MS = [100, 250];
+
+const poll: typeof playwrights.poll = (actual, options) =>
+  playwrights.poll(actual, { intervals: LOOKS_MS, ...(typeof options === "string" ? { message: options } : options) });
+
+/** Playwright's, with polls that look more often: flows wait for hundreds of pictures. */
+export const expect = new Proxy(playwrights, {
+  get: (all, name) => (name === "poll" ? poll : Reflect.get(all, name)),
+});
 
 export const test = base.extend<{ page: Page; allowErrors: RegExp[]; windows: Windows }>({
   allowErrors: [[], { option: true }],
@@ -30,8 +41,6 @@ export const test = base.extend<{ page: Page; allowErrors: RegExp[]; windows: Wi
     expect(errors.filter((text) => !allowErrors.some((allowed) => allowed.test(text)))).toEqual([]);
   },
 });
-
-export { expect };
 
 /** Keeps back what the page asks for at such an address, until what is returned is called. */
 export async function held(page: Page, address: string | RegExp): Promise<() => void> {
