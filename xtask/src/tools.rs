@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result};
 
@@ -51,10 +53,33 @@ const QUICKLY: [(&str, &str); 4] = [
     ("DEBUG", "none"),
 ];
 
+/// One at a time, and all that are built meanwhile before any other is asked for.
+static BUILDING: Mutex<()> = Mutex::new(());
+
+fn take_turn() -> MutexGuard<'static, ()> {
+    BUILDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins to build what is missing of these, in the time that others leave of the CPUs. Where that fails, whoever asks
+/// for one tries again, and tells.
+pub(crate) fn build_meanwhile(tools: Vec<&'static Tool>) {
+    thread::spawn(move || {
+        let _turn = take_turn();
+        for tool in tools {
+            drop(tool.found_or_built());
+        }
+    });
+}
+
 impl Tool {
     /// The program: from the cache folder or the search path, whichever has this very version, or built now. Where
     /// it cannot be built, as without a network, another version stands in and is told.
     pub(crate) fn ready(&self) -> Result<PathBuf> {
+        let _turn = take_turn();
+        self.found_or_built()
+    }
+
+    fn found_or_built(&self) -> Result<PathBuf> {
         let root = repo::cache_dir("tools")?;
         let built = root.join("bin").join(self.program);
         let found = [
@@ -81,20 +106,21 @@ impl Tool {
         build: impl FnOnce() -> Result<PathBuf>,
     ) -> Result<PathBuf> {
         let Tool { program, version, .. } = self;
+        // A step that shows what its runner says holds standard output.
         let mut other = None;
         for (is, path) in found {
             if is.as_deref() == Some(version) {
                 return Ok(path);
             }
             let is = is.unwrap_or_else(|| "of a version that it doesn't tell".to_owned());
-            println!("{} is {is}, and this needs {version}", path.display());
+            eprintln!("{} is {is}, and this needs {version}", path.display());
             other.get_or_insert((is, path));
         }
-        println!("{program} {version} is built once, which takes minutes");
+        eprintln!("{program} {version} is built once, which takes minutes");
         match (build(), other) {
             (Err(error), Some((is, path))) => {
-                println!("it can't be built: {error:#}");
-                println!("{program} {is} STANDS IN for {version}: what it finds may differ");
+                eprintln!("it can't be built: {error:#}");
+                eprintln!("{program} {is} STANDS IN for {version}: what it finds may differ");
                 Ok(path)
             }
             (built, _) => built.with_context(|| format!("{program} {version} is missing and can't be built")),
@@ -103,7 +129,7 @@ impl Tool {
 
     fn build(&self, root: &Path) -> Result<()> {
         let mut cargo = repo::cargo();
-        cargo.args(["install", "--locked", "--root"]).arg(root);
+        cargo.args(["install", "--quiet", "--locked", "--root"]).arg(root);
         cargo
             .arg(format!("{}@{}", self.package, self.version))
             .args(self.install);
@@ -111,7 +137,8 @@ impl Tool {
         for (setting, value) in QUICKLY {
             cargo.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
         }
-        run::run(cargo.env("CARGO_TARGET_DIR", root.join("build")))?;
+        cargo.env("CARGO_TARGET_DIR", root.join("build"));
+        run::run(&mut run::behind_others(&cargo))?;
         // The program is all that is needed; what it was built from is ten times as large.
         std::fs::remove_dir_all(root.join("build")).ok();
         Ok(())
