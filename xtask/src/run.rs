@@ -89,3 +89,16 @@ pub(crate) fn tee(command: &mut Command, mut see: impl FnMut(&str)) -> Result<bo
         .with_context(|| format!("can't wait for `{line}`"))?
         .success())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_behind_others_is_the_same_command() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $HERE $(nice) $(pwd)"]);
+        command.env("HERE", "there").current_dir("/");
+        assert_eq!(output(&mut behind_others(&command)).unwrap(), "there 19 /\n");
+    }
+}
