@@ -7,7 +7,7 @@ const MOST_STOPS = 250;
 const TARGET_S = 5;
 /**
  * What is held wherever the flows run, and says little of the page: two CPUs are busy there with another flow, with
- * browsers, an agent, and a server that nobody optimised.
+ * browsers, an agent, and a server that is hardly optimised.
  */
 const BOUND_S = 45;
 

@@ -1,5 +1,5 @@
 /** What all flows need: a page that reports every error, and a machine with something to see. */
-import { test as base, expect, type Locator, type Page } from "@playwright/test";
+import { test as base, type Locator, type Page, expect as playwrights } from "@playwright/test";
 import { type Windows, windowsOfRun } from "./windows.ts";
 
 export type { Windows };
@@ -14,6 +14,17 @@ export interface Place {
 
 /** Longer than the page waits before it writes the address. */
 const RESTED_MS = 500;
+
+/** Before each next look, the last again and again: by itself a poll soon looks once a second only. */
+const LOOKS_MS = [100, 250];
+
+const poll: typeof playwrights.poll = (actual, options) =>
+  playwrights.poll(actual, { intervals: LOOKS_MS, ...(typeof options === "string" ? { message: options } : options) });
+
+/** Playwright's, with polls that look more often: flows wait for hundreds of pictures. */
+export const expect = new Proxy(playwrights, {
+  get: (all, name) => (name === "poll" ? poll : Reflect.get(all, name)),
+});
 
 export const test = base.extend<{ page: Page; allowErrors: RegExp[]; windows: Windows }>({
   allowErrors: [[], { option: true }],
@@ -30,8 +41,6 @@ export const test = base.extend<{ page: Page; allowErrors: RegExp[]; windows: Wi
     expect(errors.filter((text) => !allowErrors.some((allowed) => allowed.test(text)))).toEqual([]);
   },
 });
-
-export { expect };
 
 /** Keeps back what the page asks for at such an address, until what is returned is called. */
 export async function held(page: Page, address: string | RegExp): Promise<() => void> {
@@ -80,11 +89,16 @@ export async function pixels(page: Page, canvas: string): Promise<Map<number, nu
     const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
     if (copy === null) return [];
     copy.drawImage(element as HTMLCanvasElement, 0, 0);
-    const { data } = copy.getImageData(0, 0, width, height);
+    const words = new Uint32Array(copy.getImageData(0, 0, width, height).data.buffer);
     const seen = new Map<number, number>();
-    for (let i = 0; i < data.length; i += 4) {
-      const colour = ((data[i] as number) << 16) | ((data[i + 1] as number) << 8) | (data[i + 2] as number);
-      seen.set(colour, (seen.get(colour) ?? 0) + 1);
+    // Neighbours are mostly alike: a run of them is counted at once.
+    for (let i = 0; i < words.length; ) {
+      const begin = i;
+      // Alpha, blue, green and red.
+      const word = words[begin] as number;
+      while (words[i] === word) i++;
+      const colour = ((word & 0xff) << 16) | (word & 0xff00) | ((word >> 16) & 0xff);
+      seen.set(colour, (seen.get(colour) ?? 0) + i - begin);
     }
     return [...seen];
   });

@@ -14,6 +14,25 @@ pub(crate) fn line(command: &Command) -> String {
         .join(" ")
 }
 
+/// The same command with the lowest priority: whoever else wants a CPU comes before it.
+pub(crate) fn behind_others(command: &Command) -> Command {
+    let mut behind = Command::new("nice");
+    behind
+        .args(["-n", "19"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => behind.env(name, value),
+            None => behind.env_remove(name),
+        };
+    }
+    if let Some(dir) = command.get_current_dir() {
+        behind.current_dir(dir);
+    }
+    behind
+}
+
 /// Runs the command with this terminal; an error if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = line(command);
@@ -69,4 +88,17 @@ pub(crate) fn tee(command: &mut Command, mut see: impl FnMut(&str)) -> Result<bo
         .wait()
         .with_context(|| format!("can't wait for `{line}`"))?
         .success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_behind_others_is_the_same_command() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $HERE $(nice) $(pwd)"]);
+        command.env("HERE", "there").current_dir("/");
+        assert_eq!(output(&mut behind_others(&command)).unwrap(), "there 19 /\n");
+    }
 }

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result};
 
@@ -51,20 +53,46 @@ const QUICKLY: [(&str, &str); 4] = [
     ("DEBUG", "none"),
 ];
 
+/// One at a time, and all that are built meanwhile before any other is asked for.
+static BUILDING: Mutex<()> = Mutex::new(());
+
+fn take_turn() -> MutexGuard<'static, ()> {
+    BUILDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins to build what is missing of these, in the time that others leave of the CPUs. Where that fails, whoever asks
+/// for one tries again, and tells.
+pub(crate) fn build_meanwhile(tools: Vec<&'static Tool>) {
+    thread::spawn(move || {
+        let _turn = take_turn();
+        for tool in tools {
+            drop(tool.found_or_built());
+        }
+    });
+}
+
 impl Tool {
     /// The program: from the cache folder or the search path, whichever has this very version, or built now. Where
     /// it cannot be built, as without a network, another version stands in and is told.
     pub(crate) fn ready(&self) -> Result<PathBuf> {
+        let _turn = take_turn();
+        self.found_or_built()
+    }
+
+    fn found_or_built(&self) -> Result<PathBuf> {
         let root = repo::cache_dir("tools")?;
         let built = root.join("bin").join(self.program);
         let found = [
             Some(built.clone()).filter(|built| built.is_file()),
             repo::find_program(self.program),
         ];
-        let found = found
-            .into_iter()
-            .flatten()
-            .map(|program| (version_of(&program), program));
+        // Not every program tells its version; cargo knows that of each which it has installed.
+        let record = std::fs::read_to_string(root.join(".crates.toml")).unwrap_or_default();
+        let version = |program: &Path| {
+            let recorded = (program == built).then(|| installed_version(&record, self.package, self.program));
+            recorded.flatten().or_else(|| version_of(program))
+        };
+        let found = found.into_iter().flatten().map(|program| (version(&program), program));
         self.choose(found.collect(), || {
             self.build(&root)?;
             Ok(built)
@@ -78,20 +106,21 @@ impl Tool {
         build: impl FnOnce() -> Result<PathBuf>,
     ) -> Result<PathBuf> {
         let Tool { program, version, .. } = self;
+        // A step that shows what its runner says holds standard output.
         let mut other = None;
         for (is, path) in found {
             if is.as_deref() == Some(version) {
                 return Ok(path);
             }
             let is = is.unwrap_or_else(|| "of a version that it doesn't tell".to_owned());
-            println!("{} is {is}, and this needs {version}", path.display());
+            eprintln!("{} is {is}, and this needs {version}", path.display());
             other.get_or_insert((is, path));
         }
-        println!("{program} {version} is built once, which takes minutes");
+        eprintln!("{program} {version} is built once, which takes minutes");
         match (build(), other) {
             (Err(error), Some((is, path))) => {
-                println!("it can't be built: {error:#}");
-                println!("{program} {is} STANDS IN for {version}: what it finds may differ");
+                eprintln!("it can't be built: {error:#}");
+                eprintln!("{program} {is} STANDS IN for {version}: what it finds may differ");
                 Ok(path)
             }
             (built, _) => built.with_context(|| format!("{program} {version} is missing and can't be built")),
@@ -100,7 +129,7 @@ impl Tool {
 
     fn build(&self, root: &Path) -> Result<()> {
         let mut cargo = repo::cargo();
-        cargo.args(["install", "--locked", "--root"]).arg(root);
+        cargo.args(["install", "--quiet", "--locked", "--root"]).arg(root);
         cargo
             .arg(format!("{}@{}", self.package, self.version))
             .args(self.install);
@@ -108,11 +137,23 @@ impl Tool {
         for (setting, value) in QUICKLY {
             cargo.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
         }
-        run::run(cargo.env("CARGO_TARGET_DIR", root.join("build")))?;
+        cargo.env("CARGO_TARGET_DIR", root.join("build"));
+        run::run(&mut run::behind_others(&cargo))?;
         // The program is all that is needed; what it was built from is ten times as large.
         std::fs::remove_dir_all(root.join("build")).ok();
         Ok(())
     }
+}
+
+/// The version of a program by cargo's record of what it has installed: lines such as
+/// `"package 1.2.3 (registry+https://…)" = ["program"]`.
+fn installed_version(record: &str, package: &str, program: &str) -> Option<String> {
+    record.lines().find_map(|line| {
+        let (of, programs) = line.split_once(" = ")?;
+        let mut words = of.trim_matches('"').split(' ');
+        let is_it = words.next() == Some(package) && programs.contains(&format!("\"{program}\""));
+        words.next().filter(|_| is_it).map(str::to_owned)
+    })
 }
 
 /// What a program says of its version.
@@ -166,6 +207,14 @@ mod tests {
         assert_eq!(stands_in, Path::new("found-0"));
         let error = format!("{:#}", TOOL.choose(vec![], offline).unwrap_err());
         assert_eq!(error, "tool 1.2.3 is missing and can't be built: no network");
+    }
+
+    #[test]
+    fn versions_are_read_from_what_cargo_has_installed() {
+        let record = "[v1]\n\"tool 1.2.3 (registry+https://example.org/index)\" = [\"tool\", \"tool-more\"]\n";
+        let version = |package, program| installed_version(record, package, program);
+        assert_eq!(version("tool", "tool-more").as_deref(), Some("1.2.3"));
+        assert_eq!((version("tool", "more"), version("too", "tool")), (None, None));
     }
 
     #[test]

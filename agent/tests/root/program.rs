@@ -66,6 +66,22 @@ pub(crate) fn preferred(program: &str) -> Command {
     command
 }
 
+/// The same program with the lowest priority: whoever else wants a CPU comes before it.
+pub(crate) fn behind_others(command: &Command) -> Command {
+    let mut behind = Command::new("nice");
+    behind
+        .args(["-n", "19"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => behind.env(name, value),
+            None => behind.env_remove(name),
+        };
+    }
+    behind
+}
+
 /// A child that does not outlive its test.
 pub(crate) struct Running(Child);
 

@@ -205,7 +205,8 @@ pub(crate) fn queries(scene: &Scene<'_>) -> Result<()> {
 pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
     // What is ahead is left out at once: the clock of this machine is set.
-    let mut alone = Alone::start(scene.options(dir.path(), 20), &["--clock-wait", "1ms"], scene.stop)?;
+    let more = ["--clock-wait", "1ms", "--commit-interval", "200ms"];
+    let mut alone = Alone::start(scene.options(dir.path(), 20), &more, scene.stop)?;
     let client = &alone.client;
     let load = load_program(Profile::Debug)?;
     let spoilt = |how: &str| -> Result<Vec<u8>> {
@@ -428,7 +429,8 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
         &["--"],
     )?;
 
-    let agent = |url: &str| start_agent(&elsewhere, url, &[]);
+    // The first batch is waited for.
+    let agent = |url: &str| start_agent(&elsewhere, url, &["--interval", "1"]);
     fails("agent without a URL", agent("nonsense")?, &["nonsense"])?;
     fails("agent with another protocol", agent("ftp://127.0.0.1/")?, &["ftp"])?;
     // A URL that nobody listens on, and one where another path answers: the agent spools, and says so once.

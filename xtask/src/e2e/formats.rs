@@ -17,7 +17,9 @@ use crate::{repo, run, tools};
 /// Plays the demo in short form at a high rate, then compares and feeds the exports.
 pub(crate) fn demo_in_every_format(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut stack = Stack::start(&scene.options(dir.path(), 99), scene.stop)?;
+    // Its samples are waited for, the first and the last.
+    let of_agent = ["--interval", "1"];
+    let mut stack = Stack::start_with(&scene.options(dir.path(), 99), [&[], &of_agent], scene.stop)?;
     stack.wait_samples(Duration::from_secs(60), scene.stop)?;
     let windows = demo::play(&stack.client, 15, 15, scene.stop)?;
     let frames = difference(&stack.client, &windows)?;

@@ -28,7 +28,9 @@ fn cut_time() -> Duration {
 /// the path is cut once. Every agent's samples are stored exactly once.
 pub(crate) fn loses_and_repeats_nothing(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut alone = Alone::start(scene.options(dir.path(), 99), &[], scene.stop)?;
+    // What is waited for is stored with some commits: the more often, the sooner.
+    let more = ["--commit-interval", "500ms"];
+    let mut alone = Alone::start(scene.options(dir.path(), 99), &more, scene.stop)?;
     let client = alone.client.clone();
     let path = Path::to(&alone.options.listen)?;
     let mut agent = start_agent(&alone.options, &path.url(), &[])?;

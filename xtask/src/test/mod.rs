@@ -1,10 +1,11 @@
 //! `cargo xtask test`: exactly what CI runs. Goes on after a failure, so that one run tells all of them.
 //!
 //! In: the working tree. Out: what each step found, and the sum as the last line. `parts` says which files a step
-//! looks at, `changed` which of them differ from a base, `once` what would be compiled twice, `programs` runs
-//! some of what cargo built, `runner` runs a command and counts.
+//! looks at, `changed` which of them differ from a base, `lints` has clippy, `once` what would be compiled twice,
+//! `programs` runs some of what cargo built, `runner` runs a command and counts.
 
 mod changed;
+mod lints;
 mod once;
 mod parts;
 mod programs;
@@ -95,24 +96,26 @@ const fn step(name: &'static str, when: When, needs_programs: bool, run: Run) ->
     }
 }
 
-/// Part of what it needs is made while other steps run.
+/// Part of what these need is made while other steps run.
 const INSTALL: &str = "install";
+const LICENCES: &str = "licences";
+const END_TO_END: &str = "end-to-end";
 
 /// In order: cheap first, then what needs the built binaries.
 const STEPS: &[Step] = &[
     step("format", When::Always, false, format),
     step("tidy", When::Always, false, rules),
-    step("licences", When::UnlessQuick, false, licences),
     step("page-check", When::Always, false, page_check),
     step("page-unit", When::Always, false, page_unit),
     step("page-build", When::UnlessQuick, false, page_build),
     step("lints", When::Always, false, lints),
     step("unit", When::Always, false, unit),
+    step(LICENCES, When::UnlessQuick, false, licences),
     step("binaries", When::UnlessQuick, false, binaries),
     step("integration", When::UnlessQuick, true, integration),
     step("root", When::UnlessQuick, true, root),
     step("shell", When::UnlessQuick, true, shell),
-    step("end-to-end", When::UnlessQuick, true, end_to_end),
+    step(END_TO_END, When::UnlessQuick, true, end_to_end),
     step("browser", When::UnlessQuick, true, browser),
     step(INSTALL, When::UnlessQuick, true, install),
     step("fuzz", When::UnlessQuick, false, fuzzed),
@@ -148,8 +151,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if chosen.iter().any(|(step, _)| step.needs_programs) {
         packages::ensure_test()?;
     }
-    if chosen.iter().any(|(step, _)| step.name == INSTALL) {
+    let has = |name: &str| chosen.iter().any(|(step, _)| step.name == name);
+    if has(INSTALL) {
         check_install::make_debian_meanwhile();
+    }
+    // The step for licences waits until all are built: what is measured later has the CPUs to itself.
+    if has(LICENCES) {
+        let drawing = has(END_TO_END).then_some(&tools::INFERNO_FLAMEGRAPH);
+        tools::build_meanwhile(drawing.into_iter().chain([&tools::CARGO_DENY]).collect());
     }
     run_steps(chosen)
 }
@@ -220,15 +229,7 @@ fn format(_: &Scope<'_>) -> Result<Tally> {
 
 fn lints(_: &Scope<'_>) -> Result<Tally> {
     component("clippy", "cargo-clippy")?;
-    command(repo::cargo().args([
-        "clippy",
-        "--locked",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    lints::step()
 }
 
 /// A part of the Rust toolchain that minimal installations lack.
