@@ -31,6 +31,7 @@ const SHARED = {
   "src/state/answers/timeline.ts": "TimelineSamples",
   "src/logic/waits/parts.ts": "TimelineParts",
   "src/views/ui/beside.ts": "TimelineTips",
+  "src/logic/picture/textTable.ts": "NodesTable",
 };
 const sharedChunk = (id: string) => Object.entries(SHARED).find(([path]) => id.endsWith(path))?.[1] ?? null;
 

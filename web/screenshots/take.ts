@@ -18,7 +18,7 @@ const SIZES = [
 const THEMES = ["light", "dark"] as const;
 /** Waits, with the graph of who ended them above their own. */
 const WOKEN = "type=off_cpu&woken=1";
-/** Each has a sheet of its own: a view by its name in the address, `sheets/threads.jpg`, and what else fills a screen. */
+/** Each has a sheet of its own: a view by its name in the address, `sheets/threads.jpg`, what else fills a screen. */
 const FIRST: readonly (readonly [name: string, address: string])[] = [
   ...(CHOICES.view ?? []).map((view) => [view, `/?view=${view}`] as const),
   ["threads by process", "/?view=threads&by=process"],

@@ -1,4 +1,4 @@
-/** Threads' time as a table for a file. In: rows as they are listed. Out: of each its level and what its threads did. */
+/** Threads' time as a table for a file. In: rows as they are listed. Out: each with its level, and what threads did. */
 import { cores, percent, shareOf } from "../text/format.ts";
 import { partOf } from "../waits/parts.ts";
 import type { ThreadTime, TimeRow } from "../waits/threadTime.ts";

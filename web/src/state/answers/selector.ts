@@ -10,7 +10,8 @@ import { heatmap } from "./heatmap.ts";
 export const selectorFaults = computed<{ query: ApiError | null; base: ApiError | null }>(() => {
   const unread = (error: ApiError | null) => (error?.code === "bad_query" ? error : null);
   if (fields.view.value === "heatmap") return { query: unread(heatmap.error.value), base: null };
-  if (fields.view.value === "timeline") return { query: unread(sampled.value?.timeline.error.value ?? null), base: null };
+  if (fields.view.value === "timeline")
+    return { query: unread(sampled.value?.timeline.error.value ?? null), base: null };
   if (fields.view.value !== "compare")
     return { query: unread(flamegraph.error.value) ?? unread(exploreSeries.error.value), base: null };
   const ofQuery = unread(compareSeries.error.value);

@@ -62,11 +62,7 @@ export const isSpentStale = computed(
 );
 
 /** The same tables by themselves: of a window with a part left out, which is asked of one label at a time. */
-async function tablesBy(
-  labels: readonly string[],
-  parameters: Parameters,
-  signal: AbortSignal,
-): Promise<Facets> {
+async function tablesBy(labels: readonly string[], parameters: Parameters, signal: AbortSignal): Promise<Facets> {
   const tables = labels.map(async (by) => [by, { by, top: await api.ranking({ ...parameters, by }, signal) }] as const);
   return Object.fromEntries(await Promise.all(tables));
 }
