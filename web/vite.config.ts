@@ -42,6 +42,9 @@ const sharedChunk = (id: string) => Object.entries(SHARED).find(([path]) => id.e
  */
 const PLAIN_IMPORT = "export const __vitePreload = (load) => load();";
 
+/** Tests that change the time zone: a process has one, and what a thread sets is none. */
+const OF_ZONES = ["src/logic/time/ticks.test.ts", "src/logic/time/readRange.test.ts"];
+
 // The server embeds dist/ and serves it under a strict content security policy: no inline scripts or styles, so
 // nothing is inlined here either.
 export default defineConfig({
@@ -73,6 +76,11 @@ export default defineConfig({
       ["/api", "/v1development"].map((path) => [path, { target: SERVER, changeOrigin: false }]),
     ),
   },
-  // Each file has a thread of its own: a process takes longer to begin than most files take.
-  test: { include: ["src/**/*.test.ts"], environment: "node", pool: "threads" },
+  test: {
+    projects: [
+      // Each file has a thread of its own: a process takes longer to begin than most files take.
+      { extends: true, test: { name: "threads", include: ["src/**/*.test.ts"], exclude: OF_ZONES, pool: "threads" } },
+      { extends: true, test: { name: "zones", include: OF_ZONES, pool: "forks" } },
+    ],
+  },
 });
