@@ -3,23 +3,44 @@
 #ifndef STAKEOUT_RETURNS_H
 #define STAKEOUT_RETURNS_H
 
-/*
- * The same number, unless a stack is just being walked on this CPU, by a thread that was preempted there: then the wait
- * is lost and counted, and the number is none. Apart, so that the verifier follows what comes behind it once.
- */
-APART int while_free(u32 number)
+/* The wait is lost, and counted. */
+SO_INLINE void lose_wait(u32 number)
 {
-	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero), count;
 	struct so_pending *ended = bpf_map_lookup_elem(&pending, &number);
 	struct so_wait_counters *counter = counters_of_waits();
+	u32 count;
 
-	if (!in_use || !*in_use || !ended || !counter)
-		return number;
+	if (!ended || !counter)
+		return;
 	count = (ended->wait.off_cpu_ns != 0) + (ended->wait.run_queue_ns != 0);
 	counter->taken += count;
 	counter->lost_ring_full += count;
 	ended->owner = 0;
+}
+
+/*
+ * The same number, unless a stack is just being walked on this CPU, by a thread that was preempted there: then the wait
+ * is lost, and the number is none. Apart, so that the verifier follows what comes behind it once.
+ */
+APART int while_free(u32 number)
+{
+	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+
+	if (!in_use || !*in_use)
+		return number;
+	lose_wait(number);
 	return SO_MAX_PENDING;
+}
+
+/* 1 where the scratch is this thread's from now on: of two that look at the same time one has it. Else as above. */
+APART int take_scratch(u32 number)
+{
+	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
+
+	if (in_use && __sync_val_compare_and_swap(in_use, 0, 1) == 0)
+		return 1;
+	lose_wait(number);
+	return 0;
 }
 
 /*
@@ -30,10 +51,8 @@ SO_INLINE void finish_where_free(u32 number)
 {
 	u32 zero = 0, *in_use = bpf_map_lookup_elem(&scratch_in_use, &zero);
 
-	number = while_free(number);
-	if (number >= SO_MAX_PENDING || !in_use)
+	if (!in_use || !take_scratch(number))
 		return;
-	*(volatile u32 *)in_use = 1;
 	finish_wait(number);
 	*(volatile u32 *)in_use = 0;
 }

@@ -514,8 +514,7 @@ int on_end(u64 *ctx)
 
 	if (!wait)
 		return 0;
-	number = wait->pending;
-	wait->pending = 0;
+	number = __sync_fetch_and_and(&wait->pending, 0);
 	if (number)
 		finish_where_free(number - 1);
 	if (counter)

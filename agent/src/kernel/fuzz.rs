@@ -142,7 +142,7 @@ pub(crate) fn runtime(bytes: &[u8]) {
     runtime.kinds = [3, 4, 8, 11, 16][runtime.kinds as usize % 5];
     // As a walk on a copied stack has it: without the chain of frames, which has gone on.
     let php = &mut runtime.php;
-    (php.current, php.fiber) = (0, 0);
+    (php.current, php.fiber, php.is_local) = (0, 0, 0);
     for (begin, bytes) in php.made_begin.iter_mut().zip(&mut php.made_bytes) {
         *begin = MAPPING_BYTES + *begin % MAPPING_BYTES;
         *bytes %= MAPPING_BYTES;

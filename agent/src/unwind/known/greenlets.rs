@@ -15,8 +15,8 @@ use super::super::table_builder::TableBuilder;
 use crate::elf::symbols::{SHT_DYNSYM, SYMBOL_BYTES};
 use crate::elf::{Arch, Image, dynamic_symbols};
 
-/// `greenlet::UserGreenlet::inner_bootstrap`, whose arguments differ, and `greenlet::Greenlet::g_switchstack()`. No C++
-/// compiler inlines them, since another file might have its own.
+/// `greenlet::UserGreenlet::inner_bootstrap`, whose arguments differ, and `greenlet::Greenlet::g_switchstack()`. GCC,
+/// which makes the packages, inlines neither in a library, since another file might have its own.
 const SYMBOLS: [&str; 2] = [
     "_ZN8greenlet12UserGreenlet15inner_bootstrapE*",
     "_ZN8greenlet8Greenlet13g_switchstackEv",

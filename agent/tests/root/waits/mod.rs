@@ -311,7 +311,7 @@ fn waits_are_told_by_their_time_class_and_state() {
         ("poll-10ms", WaitClass::Poll, "poll_for_nothing"),
         ("disk", WaitClass::Io, "read_the_disk"),
     ];
-    // Else which part of the time is observed adds to chance: a turn of half a second more or less.
+    // Else which part of the time is observed adds to chance: a turn more or less.
     let is_whole = all_was_observed(&recorded);
     let share = if is_whole { WHOLE } else { 2.0 * WHOLE };
     let mut wrong = Vec::new();

@@ -15,7 +15,7 @@ use crate::http::{Client, connect};
 use crate::{repo, run};
 
 const GUNICORN: &str = "gunicorn>=23,<28";
-/// A worker of gunicorn lives for three requests of 50 ms each, and one of FPM for as many short ones.
+/// A worker of gunicorn lives for three requests of 50 ms each, and one of FPM for twenty, of 5 ms mostly.
 const REQUESTS_OF_GUNICORN: &str = "3";
 const REQUESTS_OF_FPM: u32 = 20;
 const DEADLINE: Duration = Duration::from_secs(10);
