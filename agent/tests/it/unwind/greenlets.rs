@@ -10,13 +10,14 @@ use super::oracle::Elf;
 
 const SOURCE: &str = r#"
 extern "C" void elsewhere(void *, void *);
+extern "C" long distance_to_next(void);
 namespace greenlet {
 struct UserGreenlet {
     void inner_bootstrap(void *origin, void *run);
     void g_initialstub(void *mark);
 };
 struct Greenlet {
-    long g_switchstack(long distance);
+    long g_switchstack();
 };
 }
 __attribute__((noinline)) static long moving(long distance)
@@ -37,10 +38,10 @@ void greenlet::UserGreenlet::g_initialstub(void *mark)
     inner_bootstrap(this, mark);
     elsewhere(this, mark);
 }
-long greenlet::Greenlet::g_switchstack(long distance)
+long greenlet::Greenlet::g_switchstack()
 {
     elsewhere(this, 0);
-    return moving(distance) + 1;
+    return moving(distance_to_next()) + 1;
 }
 "#;
 
