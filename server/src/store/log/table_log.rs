@@ -6,11 +6,12 @@
 use crate::clock::Clock;
 use crate::store::log::checkpoint::Checkpoint;
 use crate::store::log::checksums::{self, CHECKSUM, UNSEALED, list_sums};
+use crate::store::log::entries;
 use crate::store::log::location::{LogFolder, TableLocation};
 use crate::store::log::schema::{create, with_every_column};
 use crate::store::log::transactions::read_txns;
 use crate::store::root::contract::LogRoot;
-use crate::store::table::data_file::{ColumnRange, DataFile};
+use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use crate::store::table::transaction::Txn;
@@ -296,33 +297,16 @@ pub(crate) fn add_action(table: Table, file: &DataFile, data_change: bool) -> Ad
 /// A file as the log has it; none when it lacks what Stakeout always writes.
 fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
     let partition = file.partition_values_map().remove(table.partition_column())??;
-    let stats: serde_json::Value = serde_json::from_str(&file.stats()?).ok()?;
-    let mut int_ranges = Vec::new();
-    let mut string_ranges = Vec::new();
-    if let (Some(min), Some(max)) = (stats["minValues"].as_object(), stats["maxValues"].as_object()) {
-        for (column, min) in min {
-            let Some(max) = max.get(column) else { continue };
-            if let (Some(min), Some(max)) = (min.as_i64(), max.as_i64()) {
-                int_ranges.push((column.clone(), ColumnRange { min, max }));
-            } else if let (Some(min), Some(max)) = (min.as_str(), max.as_str()) {
-                string_ranges.push((
-                    column.clone(),
-                    ColumnRange {
-                        min: min.to_owned(),
-                        max: max.to_owned(),
-                    },
-                ));
-            }
-        }
-    }
-    Some(DataFile {
-        path: file.path().into_owned(),
-        partition,
-        size_bytes: u64::try_from(file.size()).ok()?,
-        rows: stats["numRecords"].as_u64()?,
-        modified_ms: file.modification_time(),
-        int_ranges,
-        string_ranges,
+    entries::described(&file.stats()?, |int_ranges, string_ranges, rows| {
+        Some(DataFile {
+            path: file.path().into_owned(),
+            partition,
+            size_bytes: u64::try_from(file.size()).ok()?,
+            rows,
+            modified_ms: file.modification_time(),
+            int_ranges,
+            string_ranges,
+        })
     })
 }
 
@@ -331,6 +315,7 @@ mod tests {
     use super::*;
     use crate::store::log::opening::open;
     use crate::store::root::local::LocalRoot;
+    use crate::store::table::data_file::ColumnRange;
     use deltalake_core::kernel::{DataType, PrimitiveType, StructField};
     use deltalake_core::operations::create::CreateBuilder;
     use std::path::Path as FsPath;

@@ -24,6 +24,18 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     /// and did not end. [`RootError::Exists`]: another process has it.
     fn lock(&self) -> Result<Lock, RootError>;
 
+    /// Whether several servers write here at the same time: [`Root::join`] takes the place of [`Root::lock`] then.
+    /// Never waits.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Makes this process one of those that write, as long as the value lives. What others began stays.
+    /// [`RootError::Exists`]: another process has it for itself.
+    fn join(&self) -> Result<Lock, RootError> {
+        Ok(Box::new(()))
+    }
+
     /// Bytes that can still be stored; none where no bound is known. Takes microseconds.
     fn free_bytes(&self) -> Result<Option<u64>, RootError>;
 
@@ -40,6 +52,10 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
 
     /// Puts an object, durably, in place of one that may be there: readers find the old or the new, whole.
     fn replace(&self, path: &str, bytes: Bytes) -> Result<(), RootError>;
+
+    /// As [`Root::replace`], in place of the very object that has this stamp; of the default stamp, where none is.
+    /// [`RootError::Exists`]: another is there, or none is any more. After another error it may be there all the same.
+    fn replace_if(&self, path: &str, stamp: &Stamp, bytes: Bytes) -> Result<(), RootError>;
 
     /// What is directly below a prefix, folders too, of the names that are wanted, in no order; nothing below a
     /// prefix that is not there.

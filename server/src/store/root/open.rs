@@ -15,16 +15,26 @@ pub(crate) enum OpenError {
     Failed(RootError),
 }
 
-/// Opens a folder, or what a URL names, creating it where it is missing. Waits for the disk.
-pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
+/// Opens a folder, or what a URL names, creating it where it is missing. Waits for the disk. `is_shared` makes a
+/// folder one of several servers.
+pub(crate) fn open_as(place: &Path, is_shared: bool) -> Result<Arc<dyn Root>, OpenError> {
     let text = place.to_string_lossy();
     if let Some((scheme, _)) = text.split_once("://") {
         let url = url::Url::parse(&text).ok().filter(|_| scheme == "file");
         return match url.and_then(|url| url.to_file_path().ok()) {
-            Some(path) => open(&path),
+            Some(path) => open_as(&path, is_shared),
             None => Err(OpenError::Unsupported { url: text.into_owned() }),
         };
     }
     let root = LocalRoot::open(place).map_err(OpenError::Failed)?;
-    Ok(Arc::new(root))
+    Ok(match is_shared {
+        true => Arc::new(root.shared()),
+        false => Arc::new(root),
+    })
+}
+
+/// As [`open_as`], for one server alone.
+#[cfg(test)]
+pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
+    open_as(place, false)
 }
