@@ -50,7 +50,7 @@ fn place(entry: &[u8]) -> Option<usize> {
 }
 
 /// Whether a sealed entry is what was written; none for an entry without a hash.
-fn is_as_sealed(entry: &[u8]) -> Option<bool> {
+pub(crate) fn is_as_sealed(entry: &[u8]) -> Option<bool> {
     let at = place(entry)?;
     let digits = at..at + UNSEALED.len();
     let mut unsealed = entry.to_vec();

@@ -1,7 +1,7 @@
 //! One table's Delta log: create, load, commit, checkpoint.
 //!
-//! The data directory is locked by one server, so a commit is "write the next version": nothing is listed or read
-//! before it, however many commits there are.
+//! Where one server has the data for itself, a commit is "write the next version": nothing is listed or read before
+//! it, however many commits there are. Where several servers write, commits go through `shared_log`.
 
 use crate::clock::Clock;
 use crate::store::log::checkpoint::Checkpoint;
@@ -25,8 +25,11 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
+
+/// The field of `commitInfo` that tells an entry from all others.
+const WRITE: &str = "stakeoutWrite";
 
 /// Pause between looks at a log that cannot be read.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -50,8 +53,40 @@ impl From<CommitError> for StoreError {
     }
 }
 
+/// What an entry is to say.
+#[derive(Debug)]
+pub(crate) struct Change<'c> {
+    pub(crate) add: Vec<Add>,
+    pub(crate) remove: &'c [Arc<DataFile>],
+    pub(crate) txns: &'c [Txn],
+    /// False for a rewrite of the same rows.
+    pub(crate) data_change: bool,
+}
+
+/// When the end of the log was looked at last: by a clock that nobody sets, and by the machine's, which goes on while
+/// the machine sleeps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Looked {
+    steady: Instant,
+    wall: SystemTime,
+}
+
+impl Looked {
+    pub(super) fn now() -> Self {
+        Self {
+            steady: Instant::now(),
+            wall: SystemTime::now(),
+        }
+    }
+
+    /// By either clock. One that went back may hide anything.
+    pub(super) fn is_long_ago(self, age: Duration) -> bool {
+        self.steady.elapsed() > age || self.wall.elapsed().map_or(true, |elapsed| elapsed > age)
+    }
+}
+
 /// What the log has under a version.
-enum Entry {
+pub(super) enum Entry {
     /// What was meant to be written.
     Ours,
     Absent,
@@ -61,18 +96,20 @@ enum Entry {
 
 /// The writer's end of a table's log.
 pub(crate) struct TableLog {
-    table: Table,
-    log_store: LogStoreRef,
+    pub(super) table: Table,
+    pub(super) log_store: LogStoreRef,
     log: LogFolder,
-    version: u64,
+    pub(super) place: TableLocation,
+    pub(super) version: u64,
+    pub(super) looked: Looked,
     /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at
     /// once.
     checkpointed: u64,
     clock: Arc<Clock>,
     /// Whether the server stops.
-    stop: watch::Receiver<bool>,
+    pub(super) stop: watch::Receiver<bool>,
     /// A commit's end is not known: nothing more may be written.
-    in_doubt: bool,
+    pub(super) in_doubt: bool,
 }
 
 impl std::fmt::Debug for TableLog {
@@ -95,16 +132,24 @@ impl TableLog {
             .is_delta_table_location()
             .await
             .map_err(StoreError::table(table, "look for its log"))?;
-        if !exists {
-            create(table, log_store.clone()).await?;
+        if !exists && let Err(error) = create(table, log_store.clone()).await {
+            // Another server may have been first.
+            let is_there = place.root.is_shared() && log_store.is_delta_table_location().await.unwrap_or(false);
+            if !is_there {
+                return Err(error);
+            }
         }
         let (delta, files, txns) = load(place).await?;
-        list_sums(table, &log, checksums::unlisted_entries).await?;
+        if !place.root.is_shared() {
+            list_sums(table, &log, checksums::unlisted_entries).await?;
+        }
         let log = Self {
             table,
             version: delta.version().unwrap_or_default(),
             log_store,
             log,
+            place: place.clone(),
+            looked: Looked::now(),
             checkpointed: 0,
             clock: place.clock.clone(),
             stop: place.stop.clone(),
@@ -125,34 +170,13 @@ impl TableLog {
         if self.in_doubt {
             return Err(CommitError::Unknown);
         }
-        let now_ms = self.clock.wall_ns() / 1_000_000;
-        let removes = remove.iter().map(|file| {
-            Action::Remove(Remove {
-                path: file.path.clone(),
-                data_change,
-                deletion_timestamp: Some(now_ms),
-                extended_file_metadata: Some(true),
-                partition_values: Some(partition_values(self.table, &file.partition)),
-                size: Some(i64::try_from(file.size_bytes).unwrap_or(i64::MAX)),
-                ..Remove::default()
-            })
-        });
-        let actions: Vec<Action> = removes.chain(add.into_iter().map(Action::Add)).collect();
-        let operation = DeltaOperation::Write {
-            mode: SaveMode::Append,
-            partition_by: Some(vec![self.table.partition_column().to_owned()]),
-            predicate: None,
+        let change = Change {
+            add,
+            remove,
+            txns,
+            data_change,
         };
-        let txns = txns
-            .iter()
-            .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
-            .collect();
-        let unsealed = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
-        let bytes = CommitData::new(actions, operation, unsealed, txns)
-            .get_bytes()
-            .map_err(StoreError::table(self.table, "encode a commit"))
-            .map_err(CommitError::NotWritten)?;
-        let bytes = checksums::seal(&bytes);
+        let bytes = self.encode(change).map_err(CommitError::NotWritten)?;
         let version = self.version + 1;
         let entry = CommitOrBytes::LogBytes(bytes.clone());
         let written = self
@@ -177,6 +201,47 @@ impl TableLog {
         }
     }
 
+    /// An entry's bytes. Where several servers write, no two are the same: an entry says which write it is.
+    pub(super) fn encode(&self, change: Change<'_>) -> Result<Bytes, StoreError> {
+        let Change {
+            add,
+            remove,
+            txns,
+            data_change,
+        } = change;
+        let now_ms = self.clock.wall_ns() / 1_000_000;
+        let removes = remove.iter().map(|file| {
+            Action::Remove(Remove {
+                path: file.path.clone(),
+                data_change,
+                deletion_timestamp: Some(now_ms),
+                extended_file_metadata: Some(true),
+                partition_values: Some(partition_values(self.table, &file.partition)),
+                size: Some(i64::try_from(file.size_bytes).unwrap_or(i64::MAX)),
+                ..Remove::default()
+            })
+        });
+        let actions: Vec<Action> = removes.chain(add.into_iter().map(Action::Add)).collect();
+        let operation = DeltaOperation::Write {
+            mode: SaveMode::Append,
+            partition_by: Some(vec![self.table.partition_column().to_owned()]),
+            predicate: None,
+        };
+        let txns = txns
+            .iter()
+            .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
+            .collect();
+        let mut more: HashMap<String, serde_json::Value> =
+            HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
+        if self.place.root.is_shared() {
+            more.insert(WRITE.to_owned(), uuid::Uuid::new_v4().to_string().into());
+        }
+        let bytes = CommitData::new(actions, operation, more, txns)
+            .get_bytes()
+            .map_err(StoreError::table(self.table, "encode a commit"))?;
+        Ok(checksums::seal(&bytes))
+    }
+
     /// Finds out what a failed call left behind: the log may have the entry all the same. Returns only when that is
     /// known, since until then the rows may neither be answered for nor be stored again.
     async fn settle(&mut self, version: u64, bytes: &Bytes, error: &StoreError) -> Result<Entry, CommitError> {
@@ -198,9 +263,9 @@ impl TableLog {
         }
     }
 
-    /// What the log has under a version, compared to what was meant. An entry of ours is written over by itself:
-    /// whoever sees it does not know yet that it is synced.
-    async fn entry(&self, version: u64, bytes: &Bytes) -> object_store::Result<Entry> {
+    /// What the log has under a version, compared to what was meant. On a disk an entry of ours is written over by
+    /// itself: whoever sees it does not know yet that it is synced.
+    pub(super) async fn entry(&self, version: u64, bytes: &Bytes) -> object_store::Result<Entry> {
         let store = self.log_store.object_store(None);
         let path = Path::from(format!("_delta_log/{version:020}.json"));
         let found = match store.get(&path).await {
@@ -211,7 +276,9 @@ impl TableLog {
         if found != *bytes {
             return Ok(Entry::Foreign);
         }
-        store.put(&path, bytes.clone().into()).await?;
+        if !self.place.root.is_shared() {
+            store.put(&path, bytes.clone().into()).await?;
+        }
         Ok(Entry::Ours)
     }
 

@@ -9,7 +9,7 @@ use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::error::StoreError;
 use crate::store::table::orphans::{ObsoleteFile, Stale};
-use crate::store::table::partition::{HOUR_NS, day, hour};
+use crate::store::table::partition::{HOUR_NS, day, hour, hour_end_ns};
 use crate::store::table::schema::Table;
 use crate::store::view::snapshot::Snapshot;
 use futures::stream::StreamExt;
@@ -45,12 +45,6 @@ pub(crate) fn newest_ns(view: &Snapshot) -> Option<i64> {
     let tables = [Table::Samples].into_iter().chain(Table::ROLLUPS);
     let files = tables.flat_map(|table| view.files(table));
     files.filter_map(|file| Some(file.int_range("ts_ns")?.max)).max()
-}
-
-/// The end of an hour, such as `2026-11-21T08`.
-fn hour_end_ns(hour: &str) -> Option<i64> {
-    let begin = chrono::NaiveDateTime::parse_from_str(&format!("{hour}:00"), "%Y-%m-%dT%H:%M").ok()?;
-    begin.and_utc().timestamp_nanos_opt()?.checked_add(HOUR_NS)
 }
 
 impl Store {

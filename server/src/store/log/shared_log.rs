@@ -1,0 +1,258 @@
+//! The log of a table to which several servers write.
+//!
+//! An entry is put where none is, behind all that was read before: whoever comes second reads what the first wrote and
+//! looks whether its own still holds. A put whose end is not known is repeated until something stands in its place,
+//! since one that is still under way may be carried out later.
+
+use crate::store::log::backoff::Backoff;
+use crate::store::log::checksums::{self, HINT};
+use crate::store::log::entries::{self, Written};
+use crate::store::log::table_log::{Change, CommitError, Entry, Looked, TableLog, load};
+use crate::store::table::data_file::DataFile;
+use crate::store::table::error::{StoreError, chain};
+use crate::store::table::transaction::Txn;
+use bytes::Bytes;
+use deltalake_core::kernel::transaction::TransactionError;
+use deltalake_core::logstore::CommitOrBytes;
+use object_store::ObjectStoreExt;
+use object_store::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Entries that are read at a time.
+const MOST_ENTRIES: usize = 1_000;
+
+/// Whoever has not looked for so long looks first whether the entries that it lacks are there still.
+const LOOKED_LONG_AGO: Duration = Duration::from_secs(60);
+
+/// A commit is given up after this time, also where others are always first: files that are no part of a table go
+/// only when they are older.
+pub(crate) const MOST_COMMIT: Duration = Duration::from_secs(30 * 60);
+
+/// What is under way is tried so long while the server stops.
+const MOST_STOPPING: Duration = Duration::from_secs(5);
+
+/// How a try ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Appended {
+    Written,
+    /// Another server was first: there is news.
+    Behind,
+}
+
+/// What others wrote since the log was read.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Entry by entry; none where there is nothing new.
+    Entries(Vec<Written>),
+    /// Entries are gone already: the whole table as it is.
+    Whole {
+        version: u64,
+        files: Vec<Arc<DataFile>>,
+        txns: Vec<Txn>,
+    },
+}
+
+impl News {
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, News::Entries(entries) if entries.is_empty())
+    }
+}
+
+/// Why a put did not succeed.
+enum Failed {
+    /// Something is there, perhaps the very same.
+    Taken(StoreError),
+    /// It was not carried out, and will not be.
+    Refused(StoreError),
+    /// Nobody knows.
+    Unknown(StoreError),
+}
+
+impl TableLog {
+    /// What others wrote. It counts as read once [`TableLog::read_to`] says so.
+    pub(crate) async fn news(&mut self) -> Result<News, StoreError> {
+        let mut entries = Vec::new();
+        let mut version = self.version;
+        while entries.len() < MOST_ENTRIES
+            && let Some(entry) = self.read(version + 1).await?
+        {
+            version += 1;
+            entries.push(entry);
+        }
+        if entries.is_empty() && self.looked.is_long_ago(LOOKED_LONG_AGO) && self.is_behind(version + 1).await? {
+            let table = self.table.name();
+            tracing::warn!(table, version, "entries of a table's log are gone that were not read: reading all of it");
+            let (delta, files, txns) = load(&self.place).await?;
+            let version = delta.version().unwrap_or_default();
+            self.looked = Looked::now();
+            return Ok(News::Whole { version, files, txns });
+        }
+        self.looked = Looked::now();
+        Ok(News::Entries(entries))
+    }
+
+    /// All up to this version is part of what this server knows.
+    pub(crate) fn read_to(&mut self, version: u64) {
+        self.version = self.version.max(version);
+    }
+
+    /// Whether there is a checkpoint of that version or a later one.
+    async fn is_behind(&self, version: u64) -> Result<bool, StoreError> {
+        const WHAT: &str = "read which checkpoint its log has";
+        let path = Path::from(format!("_delta_log/{HINT}"));
+        let found = match self.log_store.object_store(None).get(&path).await {
+            Ok(found) => found.bytes().await.map_err(StoreError::table(self.table, WHAT))?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(StoreError::table(self.table, WHAT)(error)),
+        };
+        let hint: serde_json::Value =
+            serde_json::from_slice(&found).map_err(StoreError::table(self.table, WHAT))?;
+        Ok(hint["version"].as_u64().is_some_and(|checkpoint| checkpoint >= version))
+    }
+
+    async fn read(&self, version: u64) -> Result<Option<Written>, StoreError> {
+        const WHAT: &str = "read an entry of its log";
+        let path = Path::from(format!("_delta_log/{}", checksums::entry_name(version)));
+        let found = match self.log_store.object_store(None).get(&path).await {
+            Ok(found) => found.bytes().await.map_err(StoreError::table(self.table, WHAT))?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(StoreError::table(self.table, WHAT)(error)),
+        };
+        let damaged = |cause: &str| StoreError::Table {
+            table: self.table.name(),
+            what: WHAT,
+            cause: format!("{path}: {cause}"),
+        };
+        if checksums::is_as_sealed(&found) == Some(false) {
+            return Err(damaged("its content is not what was written"));
+        }
+        let entry = entries::parse(self.table, version, &found);
+        entry.map(Some).map_err(|cause| damaged(&cause))
+    }
+
+    /// Puts an entry behind the last one that was read. Returns only when it is known what became of it.
+    pub(crate) async fn append(&mut self, change: Change<'_>) -> Result<Appended, CommitError> {
+        if self.in_doubt {
+            return Err(CommitError::Unknown);
+        }
+        let data_change = change.data_change;
+        let bytes = self.encode(change).map_err(CommitError::NotWritten)?;
+        let version = self.version + 1;
+        let (begun, mut backoff, mut is_under_way) = (Instant::now(), Backoff::default(), false);
+        loop {
+            // What may still be under way cannot be carried out any more once something else has its place.
+            let is_late = begun.elapsed() > MOST_COMMIT;
+            let put = match is_late {
+                true => self.put_nothing(version, data_change).await,
+                false => self.put(version, &bytes).await,
+            };
+            let error = match put {
+                Ok(()) if is_late => return Err(CommitError::NotWritten(self.gave_up())),
+                Ok(()) => return self.wrote(version).await,
+                Err(Failed::Refused(error)) if !is_under_way => return Err(CommitError::NotWritten(error)),
+                Err(Failed::Taken(error) | Failed::Refused(error)) => error,
+                Err(Failed::Unknown(error)) => {
+                    is_under_way = true;
+                    error
+                }
+            };
+            match self.entry(version, &bytes).await {
+                Ok(Entry::Ours) => return self.wrote(version).await,
+                Ok(Entry::Foreign) => return Ok(Appended::Behind),
+                Ok(Entry::Absent) => {}
+                Err(cause) => {
+                    let (table, cause) = (self.table.name(), chain(&cause));
+                    tracing::error!(table, version, %error, cause, "cannot see whether a commit was written; looking again");
+                }
+            }
+            if *self.stop.borrow() && begun.elapsed() > MOST_STOPPING {
+                self.in_doubt = is_under_way;
+                return Err(match is_under_way {
+                    true => CommitError::Unknown,
+                    false => CommitError::NotWritten(error),
+                });
+            }
+            backoff.pause().await;
+        }
+    }
+
+    fn gave_up(&self) -> StoreError {
+        StoreError::Table {
+            table: self.table.name(),
+            what: "write a commit",
+            cause: format!("it was given up after {} minutes", MOST_COMMIT.as_secs() / 60),
+        }
+    }
+
+    async fn put(&self, version: u64, bytes: &Bytes) -> Result<(), Failed> {
+        let entry = CommitOrBytes::LogBytes(bytes.clone());
+        let written = self
+            .log_store
+            .write_commit_entry(version, entry, uuid::Uuid::new_v4())
+            .await;
+        let Err(error) = written else { return Ok(()) };
+        let kind = match &error {
+            TransactionError::VersionAlreadyExists(_) => Failed::Taken,
+            TransactionError::ObjectStore { source } if is_refusal(source) => Failed::Refused,
+            _ => Failed::Unknown,
+        };
+        Err(kind(StoreError::table(self.table, "write a commit")(error)))
+    }
+
+    /// An entry that says nothing.
+    async fn put_nothing(&self, version: u64, data_change: bool) -> Result<(), Failed> {
+        let nothing = Change {
+            add: Vec::new(),
+            remove: &[],
+            txns: &[],
+            data_change,
+        };
+        let bytes = self.encode(nothing).map_err(Failed::Unknown)?;
+        self.put(version, &bytes).await
+    }
+
+    /// The entry is there. Of a server that slept since it last looked it may be there in vain: where entries up to a
+    /// checkpoint were removed, what comes into their place is read by nobody.
+    async fn wrote(&mut self, version: u64) -> Result<Appended, CommitError> {
+        let mut backoff = Backoff::default();
+        while self.looked.is_long_ago(LOOKED_LONG_AGO) {
+            match self.is_behind(version).await {
+                Ok(false) => self.looked = Looked::now(),
+                Ok(true) => {
+                    let path = Path::from(format!("_delta_log/{}", checksums::entry_name(version)));
+                    if let Err(error) = self.log_store.object_store(None).delete(&path).await {
+                        tracing::warn!(%error, %path, "cannot remove an entry of the log that nobody reads");
+                    }
+                    let cause = "this server slept: others went on without it meanwhile".to_owned();
+                    let (table, what) = (self.table.name(), "write a commit");
+                    return Err(CommitError::NotWritten(StoreError::Table { table, what, cause }));
+                }
+                Err(error) if *self.stop.borrow() => {
+                    tracing::error!(%error, version, "cannot see whether a commit counts");
+                    self.in_doubt = true;
+                    return Err(CommitError::Unknown);
+                }
+                Err(error) => {
+                    tracing::error!(%error, version, "cannot see whether a commit counts; looking again");
+                    backoff.pause().await;
+                }
+            }
+        }
+        self.version = version;
+        Ok(Appended::Written)
+    }
+}
+
+/// Whether a store has refused a request for good. All else may have been carried out, or be so later.
+fn is_refusal(error: &object_store::Error) -> bool {
+    use object_store::Error::{InvalidPath, NotImplemented, NotSupported, PermissionDenied, Unauthenticated};
+    matches!(
+        error,
+        InvalidPath { .. }
+            | NotImplemented { .. }
+            | NotSupported { .. }
+            | PermissionDenied { .. }
+            | Unauthenticated { .. }
+    )
+}
