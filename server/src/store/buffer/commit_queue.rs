@@ -5,6 +5,7 @@ use crate::store::buffer::seen_ids::{NewIds, SeenIds};
 use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
+use std::collections::HashMap;
 use tokio::sync::watch;
 
 type Outcome = Option<Result<(), StoreError>>;
@@ -44,6 +45,8 @@ pub(crate) struct CommitQueue {
     pub(crate) group: CommitGroup,
     pub(crate) ledger: SenderWindow<Waiter>,
     pub(crate) known: SeenIds,
+    /// Which samples are whose, of batches that wait for their commit; only where several servers write.
+    pub(crate) samples_of: HashMap<(String, i64), Vec<u64>>,
     /// Of the gathering group and of the one that is being written.
     pub(crate) bytes: u64,
     pub(crate) stopping: bool,
@@ -55,6 +58,7 @@ impl CommitQueue {
             group: CommitGroup::new(),
             ledger,
             known: SeenIds::default(),
+            samples_of: HashMap::new(),
             bytes: 0,
             stopping: false,
         }

@@ -85,6 +85,12 @@ pub enum StoreError {
     /// The batch is to be sent again: its samples of that hour are then left out.
     #[error("an hour of which the batch has samples has just been removed for want of space; send the batch again")]
     HourGone,
+    /// Another server has rewritten the same files, or removed them. What was to take their place is given up.
+    #[error("table {table}: another server has rewritten the same files meanwhile")]
+    Overtaken {
+        /// Which table.
+        table: &'static str,
+    },
     /// Nothing more is taken. The batch is to be sent again, to whoever comes after.
     #[error("the server is stopping; send the batch again")]
     Stopping,
