@@ -7,12 +7,14 @@ use crate::store::commit;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
+use crate::store::members::Members;
 use crate::store::notebook::{Bursts, Markers, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
 use crate::store::root::open::OpenError;
 use crate::store::root::waiting::waiting;
+use crate::store::shared::follow;
 use crate::store::state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity::Corruption;
@@ -27,6 +29,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Instant;
 use tokio::sync::Notify;
 
 fn data_dir(name: String, cause: Box<dyn Error + Send + Sync>) -> StoreError {
@@ -51,13 +54,14 @@ fn share_of_disk(config: &StoreConfig, root: &dyn Root, view: &Snapshot) -> Opti
 }
 
 /// Opens the place where the data is, and locks it for this server.
-fn open_root(place: &Path) -> Result<(Arc<dyn Root>, Lock), StoreError> {
-    let root = root::open::open(place).map_err(|error| match error {
+fn open_root(place: &Path, is_shared: bool) -> Result<(Arc<dyn Root>, Lock), StoreError> {
+    let root = root::open::open_as(place, is_shared).map_err(|error| match error {
         OpenError::Unsupported { url } => StoreError::Unsupported { url },
         OpenError::Failed(error) => data_dir(error.object().to_owned(), error.into_cause()),
     })?;
     let name_of = |path: &str| root.reader().name_of(path);
-    let lock = root.lock().map_err(|error| match error {
+    let locked = if root.is_shared() { root.join() } else { root.lock() };
+    let lock = locked.map_err(|error| match error {
         RootError::Exists(_) => StoreError::Locked { name: name_of("") },
         error => data_dir(name_of(error.object()), error.into_cause()),
     })?;
@@ -86,8 +90,8 @@ impl Store {
 
     /// As [`Store::open`], with something between the logs and their folders.
     pub(crate) async fn open_over(config: StoreConfig, over: location::Over) -> Result<Arc<Self>, StoreError> {
-        let place = config.dir.clone();
-        let opened = tokio::task::spawn_blocking(move || open_root(&place)).await;
+        let (place, is_shared) = (config.dir.clone(), config.is_shared);
+        let opened = tokio::task::spawn_blocking(move || open_root(&place, is_shared)).await;
         let failed = |error| data_dir(config.dir.display().to_string(), Box::new(error));
         let (root, lock) = opened.map_err(failed)??;
         let query_pool = Arc::new(QueryPool::new(
@@ -116,9 +120,13 @@ impl Store {
             }
             let files = Arc::new(loaded.files);
             view.files[table.index()] = files.clone();
-            let of = root.clone();
-            let unreferenced = waiting(move || Ok(orphans::unreferenced(table, of.as_ref(), &files))).await;
-            garbage.extend(unreferenced.map_err(StoreError::of_root(table, "look for files that it does not have"))?);
+            // What another server has just written is none of its table yet.
+            if !root.is_shared() {
+                let of = root.clone();
+                let unreferenced = waiting(move || Ok(orphans::unreferenced(table, of.as_ref(), &files))).await;
+                let failed = StoreError::of_root(table, "look for files that it does not have");
+                garbage.extend(unreferenced.map_err(failed)?);
+            }
             txns.extend(loaded.txns);
             logs.push(tokio::sync::Mutex::new(loaded.log));
         }
@@ -138,6 +146,10 @@ impl Store {
         let markers = Markers::open(&root).await.map_err(failed)?;
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
+        let members = match root.is_shared() {
+            true => Some(Members::join(&root, config.address.clone()).await.map_err(failed)?),
+            false => None,
+        };
         let store = Arc::new(Self {
             view: RwLock::new(view),
             inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
@@ -147,6 +159,11 @@ impl Store {
             markers,
             views,
             bursts,
+            members,
+            followed: Mutex::new(Instant::now()),
+            gone_ns: AtomicI64::new(i64::MIN),
+            accounts: Mutex::default(),
+            searched: Mutex::default(),
             query_pool,
             damage,
             garbage: Mutex::new(garbage),
@@ -173,6 +190,10 @@ impl Store {
             Arc::downgrade(&store),
             store.stop.subscribe(),
         )));
+        if store.is_shared() {
+            tasks.push(tokio::spawn(follow::run(Arc::downgrade(&store), store.stop.subscribe())));
+            tasks.push(tokio::spawn(follow::beat(Arc::downgrade(&store), store.stop.subscribe())));
+        }
         drop(tasks);
         Ok(store)
     }

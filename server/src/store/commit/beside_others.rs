@@ -43,7 +43,8 @@ impl Store {
             self.write_before_samples(&group).await?;
             self.commit_samples(&group).await
         };
-        match committed.await {
+        let committed = committed.await;
+        match committed {
             Ok((log, made)) => {
                 let mut files = NewFiles::default();
                 files[Table::Samples.index()] = made.files;

@@ -3,7 +3,6 @@
 //! In: files to add and to remove, transactions. Out: an entry that is durable, or an error that says whether it may
 //! be there. Reads rows only to recover.
 
-pub(crate) mod backoff;
 pub(crate) mod checkpoint;
 pub(crate) mod checksums;
 pub(crate) mod entries;

@@ -4,7 +4,7 @@
 //! looks whether its own still holds. A put whose end is not known is repeated until something stands in its place,
 //! since one that is still under way may be carried out later.
 
-use crate::store::log::backoff::Backoff;
+use crate::store::root::backoff::Backoff;
 use crate::store::log::checksums::{self, HINT};
 use crate::store::log::entries::{self, Written};
 use crate::store::log::table_log::{Change, CommitError, Entry, Looked, TableLog, load};

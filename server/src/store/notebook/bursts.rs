@@ -100,13 +100,18 @@ impl Bursts {
         Notebook::open(root, "bursts").await.map(Bursts)
     }
 
+    /// See [`Notebook::refresh`].
+    pub(crate) async fn refresh(&self) -> Result<(), RootError> {
+        self.0.refresh().await
+    }
+
     pub(crate) fn all(&self) -> Arc<All> {
         self.0.all()
     }
 
     /// Keeps new ones. One of an agent that has another is refused, and tells why. Where all are, none is kept.
     pub(crate) async fn ask(&self, new: Vec<(String, Burst)>, now_ms: i64) -> Result<Vec<(String, Burst)>, Refused> {
-        self.0.change(move |all| ask(all, new, now_ms)).await
+        self.0.change(move |all| ask(all, new.clone(), now_ms)).await
     }
 
     /// Takes what an agent says.

@@ -40,8 +40,7 @@ impl Store {
         self.catch_up(Table::Samples, &mut samples).await?;
         drop(samples);
         self.look_at_the_others(|_| true).await?;
-        self.looked()
-            .await
+        self.looked().await
     }
 
     async fn looked(&self) -> Result<(), StoreError> {
@@ -123,12 +122,12 @@ impl Store {
                 });
             }
             let is_new = |file: &&Arc<DataFile>| {
-                let known = of_partition(files, &file.partition);
+                let known = of_partition(&files[..], &file.partition);
                 known.iter().all(|known| known.path != file.path)
             };
             let new: Vec<_> = entry.added.iter().filter(is_new).cloned().collect();
             add_files(files, new);
-            emptied.retain(|partition| of_partition(files, partition).is_empty());
+            emptied.retain(|partition| of_partition(&files[..], partition).is_empty());
             if !stored.is_empty() {
                 let pending = &mut view.pending[Table::Samples.index()];
                 Arc::make_mut(pending).retain(|rows| !rows.is_one_of(&stored));

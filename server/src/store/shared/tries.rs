@@ -1,6 +1,6 @@
 //! The tries of one commit that other servers were before.
 
-use crate::store::log::backoff::Backoff;
+use crate::store::root::backoff::Backoff;
 use crate::store::log::shared_log::MOST_COMMIT;
 use crate::store::log::table_log::TableLog;
 use crate::store::state::{Store, StoreCounters};
