@@ -161,6 +161,9 @@ impl Store {
         new: Vec<Arc<DataFile>>,
         data_change: bool,
     ) -> Result<(), StoreError> {
+        if self.is_shared() {
+            return self.replace_beside_others(table, old, new, data_change).await;
+        }
         let mut log = self.logs[table.index()].lock().await;
         let add = new.iter().map(|file| add_action(table, file, data_change)).collect();
         if let Err(error) = log.commit(add, old, &[], data_change).await {

@@ -116,6 +116,10 @@ impl Bursts {
 
     /// Takes what an agent says.
     pub(crate) async fn report(&self, instance: &str, reports: Vec<BurstReport>, now_ms: i64) -> Result<(), Refused> {
+        if reports.iter().any(|report| !self.all().contains_key(&report.id)) {
+            // Another server may have been asked for it a moment ago.
+            self.refresh().await.map_err(Refused::Failed)?;
+        }
         let instance = instance.to_owned();
         self.change_if(move |all| report(all, &instance, &reports, now_ms))
             .await
@@ -123,6 +127,9 @@ impl Bursts {
 
     /// Ends one, as soon as its agent has heard of it. False where there is none.
     pub(crate) async fn cancel(&self, id: String, now_ms: i64) -> Result<Option<Burst>, Refused> {
+        if !self.all().contains_key(&id) {
+            self.refresh().await.map_err(Refused::Failed)?;
+        }
         let known = self.all().contains_key(&id);
         if known {
             let of = id.clone();
@@ -138,7 +145,7 @@ impl Bursts {
     }
 
     /// Writes nothing where nothing changes.
-    async fn change_if(&self, change: impl Fn(&mut All) -> bool + Send + 'static) -> Result<(), Refused> {
+    async fn change_if(&self, change: impl Fn(&mut All) -> bool + Send + Sync + 'static) -> Result<(), Refused> {
         let mut tried = (*self.all()).clone();
         if !change(&mut tried) {
             return Ok(());

@@ -111,7 +111,7 @@ impl<T: Clone + Serialize + DeserializeOwned + Send + Sync + 'static> Notebook<T
     /// write it is done anew on what another has made of it meanwhile.
     pub(crate) async fn change<A: Send + 'static>(
         &self,
-        change: impl Fn(&mut BTreeMap<String, T>) -> Result<A, Refused> + Send + 'static,
+        change: impl Fn(&mut BTreeMap<String, T>) -> Result<A, Refused> + Send + Sync + 'static,
     ) -> Result<A, Refused> {
         let (root, path) = (self.root.clone(), self.path.clone());
         let (notes, changing) = (self.notes.clone(), self.changing.clone());
@@ -145,7 +145,7 @@ impl<T: Clone + Serialize + DeserializeOwned + Send + Sync + 'static> Notebook<T
 async fn change_shared<T, A>(
     root: &Arc<dyn Root>,
     path: &str,
-    change: &(impl Fn(&mut BTreeMap<String, T>) -> Result<A, Refused> + Send),
+    change: &(impl Fn(&mut BTreeMap<String, T>) -> Result<A, Refused> + Send + Sync),
 ) -> Result<(A, BTreeMap<String, T>), Refused>
 where
     T: Serialize + DeserializeOwned + Send + 'static,

@@ -182,14 +182,20 @@ impl Corruption {
         is_sound
     }
 
+    /// Forgets files that are gone.
+    pub(crate) fn forget<'f>(&self, files_of: impl Fn(Table) -> &'f [Arc<DataFile>]) {
+        for table in Table::ALL {
+            let named: HashSet<&str> = files_of(table).iter().map(|file| file.path.as_str()).collect();
+            lock_mutex(&self.found)[table.index()].retain(|path, _| named.contains(path.as_str()));
+        }
+    }
+
     /// Compares files that have not been for a day, some at a time, and forgets those that are gone.
     pub(crate) fn scrub<'f>(&self, files_of: impl Fn(Table) -> &'f [Arc<DataFile>]) {
         let mut bytes = 0;
+        self.forget(&files_of);
         for table in Table::ALL {
-            let files = files_of(table);
-            let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
-            lock_mutex(&self.found)[table.index()].retain(|path, _| named.contains(path.as_str()));
-            for file in files {
+            for file in files_of(table) {
                 let fresh = lock_mutex(&self.found)[table.index()]
                     .get(&file.path)
                     .is_some_and(|found| found.at.elapsed() < COMPARE_AGAIN);
