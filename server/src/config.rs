@@ -123,6 +123,10 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_LABEL", value_delimiter = ',', value_name = "NAME=ATTRIBUTE")]
     pub label: Vec<Alias>,
 
+    /// Share the directory with other servers of this machine: for tests of what a bucket is for
+    #[arg(long, env = "STAKEOUT_SHARED_DIRECTORY", hide = true)]
+    pub shared_directory: bool,
+
     /// What is logged, as in "warn,stakeout_server=debug"
     #[arg(
         long,

@@ -99,6 +99,11 @@ async fn run(config: Config) -> anyhow::Result<()> {
         retention_bytes: config.retention_bytes,
         fits_disk: true,
         settle: config.settle,
+        is_shared: config.shared_directory,
+        address: match &config.public_url {
+            Some(url) => url.clone(),
+            None => listener.local_addr().map(|at| at.to_string()).unwrap_or_default(),
+        },
         ..StoreConfig::new(&config.data)
     })
     .await?;

@@ -18,6 +18,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// An agent that has not sent for this many of its intervals is late.
 const LATE_INTERVALS: i64 = 6;
@@ -41,6 +42,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/metrics", get(metrics))
         .route("/api/v1/nodes", get(nodes))
         .route("/api/v1/info", get(info))
+        .route("/api/v1/servers", get(servers))
 }
 
 async fn ready(State(state): State<AppState>) -> Result<&'static str, ApiError> {
@@ -63,7 +65,38 @@ async fn info(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Js
         "build_profile": env!("STAKEOUT_BUILD_PROFILE"),
         "install_command": format!("curl -fsSL {url}/install.sh | sudo sh"),
         "agent_download": state.agents.any(),
+        "freshness": freshness(&state.store),
     }))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn freshness(store: &Store) -> serde_json::Value {
+    let fresh = store.freshness();
+    serde_json::json!({
+        "servers": fresh.servers,
+        "commit_ms": milliseconds(fresh.commit_pause),
+        "behind_ms": milliseconds(fresh.behind),
+    })
+}
+
+async fn servers(State(state): State<AppState>) -> Json<serde_json::Value> {
+    let servers = state.store.servers().into_iter().map(|server| {
+        serde_json::json!({
+            "id": server.id,
+            "address": server.address,
+            "version": server.version,
+            "format": server.format,
+            "started": server.started_ms,
+            "heard_ms": milliseconds(server.heard),
+            "alive": server.is_alive,
+            "own": server.is_own,
+        })
+    });
+    let servers: Vec<_> = servers.collect();
+    Json(serde_json::json!({ "servers": servers, "maintains": state.store.maintains() }))
 }
 
 async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
@@ -181,7 +214,7 @@ impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let store = &self.0.store;
         let (ingest, stored) = (&self.0.ingest.counters, &store.counters);
-        let counters: [(&str, &str, &AtomicU64); 15] = [
+        let counters: [(&str, &str, &AtomicU64); 17] = [
             (
                 "stakeout_ingest_requests",
                 "Requests with profiles that were received",
@@ -237,6 +270,16 @@ impl prometheus_client::collector::Collector for Collector {
                 "stakeout_store_failed_commits",
                 "Group commits that failed",
                 &stored.commits_failed,
+            ),
+            (
+                "stakeout_store_commit_conflicts",
+                "Entries that other servers put where one of this server's was to be",
+                &stored.conflicts,
+            ),
+            (
+                "stakeout_store_followed_entries",
+                "Entries of tables' logs that other servers wrote and this one read",
+                &stored.entries_read,
             ),
             (
                 "stakeout_store_written_bytes",
@@ -322,6 +365,7 @@ impl Collector {
         )?;
         let commits = &self.0.store.counters.commit_seconds;
         commits.encode("stakeout_store_commit_seconds", "Time that group commits took", encoder)?;
+        self.among_others(encoder)?;
         for (name, help, count) in [
             (
                 "stakeout_panics",
@@ -336,6 +380,46 @@ impl Collector {
         ] {
             let counter = ConstCounter::new(count);
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collector {
+    /// How this server gets on with others on the same data.
+    fn among_others(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let store = &self.0.store;
+        let fresh = store.freshness();
+        store.counters.conflict_seconds.encode(
+            "stakeout_store_conflict_seconds",
+            "Time that commits were kept by those of other servers, of commits that met any",
+            encoder,
+        )?;
+        let gauges = [
+            (
+                "stakeout_store_servers",
+                "Servers on the same data that are alive, with this one",
+                fresh.servers as f64,
+            ),
+            (
+                "stakeout_store_commit_pause_seconds",
+                "Time from one commit to the next, which is more with more servers",
+                fresh.commit_pause.as_secs_f64(),
+            ),
+            (
+                "stakeout_store_behind_seconds",
+                "Time since this server knew all that others had committed",
+                fresh.behind.as_secs_f64(),
+            ),
+            (
+                "stakeout_store_maintains",
+                "1 while this server does the maintenance",
+                f64::from(u8::from(store.maintains())),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         Ok(())
     }
