@@ -136,6 +136,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         memory_limit_bytes = memory_limit,
         "listening"
     );
+    tokio::spawn(state.burst_agents.clone().share(store.clone()));
     let (closing, burst_agents) = (store.clone(), state.burst_agents.clone());
     let stop = async move {
         let name = tokio::select! {

@@ -31,6 +31,12 @@ const MOST_MEMBERS: usize = 256;
 /// A larger object is none of a server's.
 const MOST_BYTES: u64 = 16 << 10;
 
+/// Bytes of what a server tells beside.
+const MOST_TOLD: u64 = 16 << 20;
+
+/// What a server tells beside, by the end of its object's name.
+pub(crate) const AGENTS: &str = "agents";
+
 /// The format of the store that this version writes.
 const FORMAT: u32 = 1;
 
@@ -130,6 +136,31 @@ impl Heartbeats {
         .await
     }
 
+    /// Tells others more, of some kind; in place of what was told before.
+    pub(crate) async fn tell(&self, kind: &str, bytes: Bytes) -> Result<(), RootError> {
+        let (root, path) = (self.root.clone(), format!("{FOLDER}/{}.{kind}", self.own.id));
+        waiting(move || root.replace(&path, bytes)).await
+    }
+
+    /// What others that are alive have told of a kind. What cannot be read is left out.
+    pub(crate) async fn told(&self, kind: &str) -> Vec<Bytes> {
+        let others = self.list().into_iter().filter(|member| member.is_alive && !member.is_own);
+        let mut told = Vec::new();
+        for member in others {
+            let (root, path) = (self.root.clone(), format!("{FOLDER}/{}.{kind}", member.id));
+            let read = waiting(move || match root.stamp(&path)?.bytes {
+                ..=MOST_TOLD => root.reader().whole(&path),
+                length => Err(RootError::new(&path, format!("it has {length} bytes"))),
+            });
+            match read.await {
+                Ok(bytes) => told.push(bytes),
+                Err(RootError::NotFound(_)) => {}
+                Err(error) => tracing::warn!(%error, "cannot read what another server tells"),
+            }
+        }
+        told
+    }
+
     /// Looks which of the others said something since the last look.
     pub(crate) async fn look(&self) -> Result<(), RootError> {
         let failed = |error: object_store::Error| RootError::new(FOLDER, error);
@@ -220,12 +251,14 @@ impl Heartbeats {
         };
         for name in dead {
             self.delete(&name).await;
+            self.delete(&name.replace(".json", &format!(".{AGENTS}"))).await;
         }
     }
 
     /// This server stops.
     pub(crate) async fn end(&self) {
         self.delete(&self.own_name()).await;
+        self.delete(&format!("{}.{AGENTS}", self.own.id)).await;
     }
 
     async fn delete(&self, name: &str) {

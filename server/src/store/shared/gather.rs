@@ -2,8 +2,9 @@
 //! commits of one.
 
 use crate::lock::lock_mutex;
-use crate::store::members::heartbeat::Member;
+use crate::store::members::heartbeat::{AGENTS, Member};
 use crate::store::state::Store;
+use bytes::Bytes;
 use std::time::Duration;
 
 /// No server waits longer than that for the sake of others. With a commit of two seconds and a look a second later
@@ -49,6 +50,22 @@ impl Store {
     pub fn servers(&self) -> Vec<Member> {
         let members = self.members.as_ref();
         members.map(|members| members.heartbeats.list()).unwrap_or_default()
+    }
+
+    /// Tells the other servers which agents ask this one, in whatever form they read.
+    pub(crate) async fn tell_agents(&self, agents: Bytes) {
+        let Some(members) = &self.members else { return };
+        if let Err(error) = members.heartbeats.tell(AGENTS, agents).await {
+            tracing::warn!(%error, "cannot tell other servers which agents ask this one; trying again");
+        }
+    }
+
+    /// What each of the other servers told so.
+    pub(crate) async fn agents_of_others(&self) -> Vec<Bytes> {
+        match &self.members {
+            Some(members) => members.heartbeats.told(AGENTS).await,
+            None => Vec::new(),
+        }
     }
 
     /// Whether this server does the maintenance.
