@@ -1,5 +1,6 @@
 //! A server and an agent of this machine, side by side: what `up` shows, what the demo and the tests run on.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -178,11 +179,14 @@ fn downloads(options: &Options) -> Result<PathBuf> {
 
 /// Starts a server with more arguments than the usual.
 pub(crate) fn start_server(options: &Options, listen: &str, more: &[&str]) -> Result<Service> {
+    let data = options.state_dir.join("data");
+    start_server_on(options, data.as_os_str(), listen, more)
+}
+
+/// As [`start_server`], with its data in another place.
+pub(crate) fn start_server_on(options: &Options, data: &OsStr, listen: &str, more: &[&str]) -> Result<Service> {
     let mut command = Command::new(&options.binaries.server);
-    command
-        .args(["--listen", listen, "--data"])
-        .arg(options.state_dir.join("data"))
-        .args(more);
+    command.args(["--listen", listen, "--data"]).arg(data).args(more);
     Service::start("server", &mut command, &options.state_dir.join("server.log"))
 }
 

@@ -33,9 +33,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(Clone, Debug, Parser)]
 #[command(about = "A synthetic fleet that ships to a Stakeout server", max_term_width = 110)]
 struct Args {
-    /// The server, such as http://127.0.0.1:7373
-    #[arg(long, default_value = "http://127.0.0.1:7373")]
-    url: String,
+    /// The server, such as http://127.0.0.1:7373; of several with commas each batch goes to another, and so does each
+    /// try of it
+    #[arg(long, default_value = "http://127.0.0.1:7373", value_delimiter = ',')]
+    url: Vec<String>,
     /// Agents, one a node, each with an instance of its own
     #[arg(long, default_value_t = 10)]
     agents: u32,
@@ -267,9 +268,11 @@ impl Agent {
 
     /// Sends one batch until it is acknowledged; returns the number of attempts.
     async fn send(&self, instance: Uuid, number: u64, body: Bytes) -> Result<u64> {
-        let url = format!("{}/v1development/profiles", self.args.url.trim_end_matches('/'));
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.args.patience);
         for attempt in 1.. {
+            let servers = &self.args.url;
+            let server = &servers[((number + attempt) % servers.len() as u64) as usize];
+            let url = format!("{}/v1development/profiles", server.trim_end_matches('/'));
             let mut request = self
                 .client
                 .post(&url)

@@ -16,10 +16,11 @@ impl Agents {
         if !store.is_shared() {
             return;
         }
-        let store: Weak<Store> = Arc::downgrade(&{ store });
+        let weak: Weak<Store> = Arc::downgrade(&store);
+        drop(store);
         let mut told: Vec<Agent> = Vec::new();
         while !self.is_stopping() {
-            let Some(store) = store.upgrade() else { return };
+            let Some(store) = weak.upgrade() else { return };
             let own = self.own();
             if own != told
                 && let Ok(text) = serde_json::to_vec(&own)
