@@ -23,7 +23,7 @@ pub(crate) struct Args {
     rounds: Option<u32>,
     /// Only several servers on one data root, which is this URL of a bucket, such as s3://bucket/prefix: its endpoint and
     /// keys come by the environment that the server reads. Without it they share a folder
-    #[arg(long, value_name = "URL", conflicts_with = "tests", conflicts_with = "doors", num_args = 0..=1)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["tests", "doors"], num_args = 0..=1)]
     bucket: Option<Option<String>>,
     /// What decides which server is killed when [default: chance]
     #[arg(long, value_name = "N")]

@@ -15,8 +15,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// The next pause: between half of what it is by now and all of that.
-    pub(crate) fn next(&mut self) -> Duration {
+    /// How long the next pause is: between half of what it is by now and all of that.
+    pub(crate) fn length(&mut self) -> Duration {
         let whole = FIRST.saturating_mul(1 << self.tries.min(10)).min(LONGEST);
         self.tries = self.tries.saturating_add(1);
         let share = (uuid::Uuid::new_v4().as_u128() & 0xffff) as u32;
@@ -25,7 +25,7 @@ impl Backoff {
 
     /// Waits for the next pause.
     pub(crate) async fn pause(&mut self) {
-        tokio::time::sleep(self.next()).await;
+        tokio::time::sleep(self.length()).await;
     }
 }
 
@@ -36,9 +36,9 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_bound_and_differ() {
         let (mut one, mut other) = (Backoff::default(), Backoff::default());
-        let pauses: Vec<Duration> = (0..20).map(|_| one.next()).collect();
+        let pauses: Vec<Duration> = (0..20).map(|_| one.length()).collect();
         assert!(pauses[0] >= FIRST / 2 && pauses[0] <= FIRST);
         assert!(pauses[19] >= LONGEST / 2 && pauses[19] <= LONGEST);
-        assert_ne!(pauses, (0..20).map(|_| other.next()).collect::<Vec<_>>());
+        assert_ne!(pauses, (0..20).map(|_| other.length()).collect::<Vec<_>>());
     }
 }
