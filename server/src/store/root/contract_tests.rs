@@ -23,6 +23,7 @@ fn names(root: &dyn Root, prefix: &str) -> Vec<String> {
 fn keeps_the_contract(root: &dyn Root) {
     objects_are_created_replaced_and_told_apart(root);
     names_are_those_directly_below(root);
+    objects_are_replaced_on_a_condition(root);
     things_move(root);
     empty_folders_go(root);
     assert!(root.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
@@ -48,6 +49,21 @@ fn objects_are_created_replaced_and_told_apart(root: &dyn Root) {
     let missing = root.stamp("a/b/three").unwrap_err();
     assert!(matches!(missing, RootError::NotFound(_)), "{missing:?}");
     assert!(missing.to_string().starts_with("a/b/three: "), "{missing}");
+}
+
+fn objects_are_replaced_on_a_condition(root: &dyn Root) {
+    let replace = |stamp: &Stamp, with: &'static str| root.replace_if("e/one", stamp, with.into());
+    replace(&Stamp::default(), "1").unwrap();
+    let taken = replace(&Stamp::default(), "2").unwrap_err();
+    assert!(matches!(taken, RootError::Exists(_)), "{taken:?}");
+    let first = root.stamp("e/one").unwrap();
+    replace(&first, "3").unwrap();
+    let stale = replace(&first, "4").unwrap_err();
+    assert!(matches!(stale, RootError::Exists(_)), "{stale:?}");
+    assert_eq!(text(root, "e/one"), "3");
+    root.discard("e").unwrap();
+    let gone = replace(&first, "5").unwrap_err();
+    assert!(matches!(gone, RootError::Exists(_)), "{gone:?}");
 }
 
 fn names_are_those_directly_below(root: &dyn Root) {
@@ -123,6 +139,23 @@ fn one_process_has_a_folder_and_removes_what_another_began() {
     drop(lock);
     let _lock = second.lock().unwrap();
     assert_eq!(names(&second, "tmp"), [""; 0]);
+}
+
+#[test]
+fn servers_share_a_folder_and_one_alone_has_it_for_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let shared = || LocalRoot::open(dir.path()).unwrap().shared();
+    let (one, other, alone) = (shared(), shared(), LocalRoot::open(dir.path()).unwrap());
+    assert!(one.is_shared() && !alone.is_shared());
+    let joined = [one.join().unwrap(), other.join().unwrap()];
+    std::fs::write(dir.path().join("tmp/begun"), "x").unwrap();
+    let refused = alone.lock().unwrap_err();
+    assert!(matches!(refused, RootError::Exists(_)), "{refused:?}");
+    assert_eq!(names(&one, "tmp"), ["begun"], "it is another server's");
+    drop(joined);
+    let lock = alone.lock().unwrap();
+    assert!(matches!(one.join().unwrap_err(), RootError::Exists(_)));
+    drop(lock);
 }
 
 #[tokio::test]
