@@ -163,7 +163,13 @@ impl TableLog {
                 Ok(Entry::Absent) => {}
                 Err(cause) => {
                     let (table, cause) = (self.table.name(), chain(&cause));
-                    tracing::error!(table, version, %error, cause, "cannot see whether a commit was written; looking again");
+                    tracing::error!(
+                        table,
+                        version,
+                        %error,
+                        cause,
+                        "cannot see whether a commit was written; looking again"
+                    );
                 }
             }
             if *self.stop.borrow() && begun.elapsed() > MOST_STOPPING {

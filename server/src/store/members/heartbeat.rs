@@ -1,7 +1,6 @@
 //! One object a server, which it replaces every few seconds: whoever sees it change knows that the server is alive.
 
 use crate::lock::lock_mutex;
-use crate::store::members::FOLDER;
 use crate::store::root::contract::Root;
 use crate::store::root::error::RootError;
 use crate::store::root::waiting::waiting;
@@ -15,6 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// The folder of all that servers say to each other.
+pub(super) const FOLDER: &str = "servers";
 
 /// A server says so often that it is alive, and looks for others.
 pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(3);

@@ -6,7 +6,7 @@
 //! files meet in the log, and the second is given up.
 
 use crate::lock::lock_mutex;
-use crate::store::members::FOLDER;
+use crate::store::members::heartbeat::FOLDER;
 use crate::store::root::contract::{Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::waiting::waiting;

@@ -13,9 +13,6 @@ use crate::store::root::contract::Root;
 use crate::store::root::error::RootError;
 use std::sync::Arc;
 
-/// The folder of all that servers say to each other.
-const FOLDER: &str = "servers";
-
 /// This server among the others.
 #[derive(Debug)]
 pub(crate) struct Members {
