@@ -140,6 +140,7 @@ mod tests {
         let asked = |name: &str, emit: &str| {
             let own = ["--crate-name", name, emit, "-C", "extra-filename=-1a"];
             let all = [&own[..], &["--cfg", "feature=\"a b\"", "--out-dir", out.as_str()][..]].concat();
+            // By a shell: what was just written may be open in a child of another test, and is then not started.
             let said = run::output(Command::new("sh").arg(&judge).arg(by_line).args(&all)).unwrap();
             (all.join("\n") + "\n", said)
         };
