@@ -46,11 +46,14 @@ impl Waits {
     }
 
     fn see(&mut self, line: &str, now: Instant) {
-        let ended = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... ok"));
-        self.found
-            .extend(ended.map(|name| (now.saturating_duration_since(self.since), name.to_owned())));
         // What was compiled before the first of a program is no part of it.
-        if ended.is_some() || line.starts_with("running ") {
+        if line.starts_with("running ") {
+            self.since = now;
+        }
+        let passed = |rest: &str| Some(rest.strip_suffix(" ... ok")?.to_owned());
+        if let Some(name) = line.strip_prefix("test ").and_then(passed) {
+            let took = now.saturating_duration_since(self.since);
+            self.found.push((took, name));
             self.since = now;
         }
     }
@@ -65,7 +68,10 @@ impl Waits {
     fn tell(self) {
         let long = self.long();
         if !long.is_empty() {
-            println!("\nseconds since the result before, where they were {} or more:", LONG.as_secs());
+            println!(
+                "\nseconds since the result before, where they were {} or more:",
+                LONG.as_secs()
+            );
         }
         for (took, name) in long {
             println!("{:>6.1} {name}", took.as_secs_f64());
@@ -88,11 +94,15 @@ mod tests {
             (209, "test two ... ok"),
             (215, "test twelve has been running for over 60 seconds"),
             (221, "test twelve ... ok"),
-            (230, "test nine ... FAILED"),
+            (223, "test nine ... FAILED"),
         ] {
             waits.see(line, begun + Duration::from_secs(second));
         }
-        let long: Vec<_> = waits.long().into_iter().map(|(took, name)| (took.as_secs(), name)).collect();
+        let long: Vec<_> = waits
+            .long()
+            .into_iter()
+            .map(|(took, name)| (took.as_secs(), name))
+            .collect();
         assert_eq!(long, [(12, "twelve".to_owned()), (6, "six".to_owned())]);
     }
 }
