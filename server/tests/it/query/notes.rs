@@ -246,11 +246,11 @@ async fn markers_that_are_not_told_are_counted_in_the_steps_of_the_chart() {
         assert!(times.contains(from), "{from} is no step of {times:?}");
     }
     // Who asks for the time of some of them is told all that were counted there.
-    let mut sum = 0;
+    let mut sum = 0_u64;
     let some: Vec<&(i64, i64, u64)> = older
         .iter()
         .take_while(|(_, _, notes)| {
-            sum += notes;
+            sum += *notes;
             sum <= 2_000
         })
         .collect();

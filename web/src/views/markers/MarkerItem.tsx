@@ -2,11 +2,12 @@
 import type { Marker } from "../../api/types.ts";
 import { windowsAround } from "../../logic/compare/versions.ts";
 import { withMatcher } from "../../logic/labels/selector.ts";
+import { momentsBeside } from "../../logic/series/markers.ts";
 import { plainLine, plainText } from "../../logic/text/plain.ts";
 import { wholeText } from "../../logic/text/whole.ts";
 import { clock, day } from "../../logic/time/time.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { chartWindow, markers } from "../../state/moments/markers.ts";
+import { chartWindow, markers, NO_MARKERS, NONE_OLDER } from "../../state/moments/markers.ts";
 import { compareVersionsOf, say } from "../../state/moments/said.ts";
 import { compareWindows } from "../../state/moments/versions.ts";
 import { present } from "../../state/question/question.ts";
@@ -35,10 +36,8 @@ function queryOf({ labels }: Marker): string {
 /** Other changes of the same service bound the windows: each side is of one version. */
 function compareAround(marker: Marker): void {
   const range = chartWindow();
-  const others = (markers.data.peek()?.markers ?? []).filter(
-    (one) => one.kind === "version" && one.id !== marker.id && one.labels.service === marker.labels.service,
-  );
-  const beside = others.map(({ time }) => time);
+  const answer = markers.data.peek();
+  const beside = momentsBeside(marker, answer?.markers ?? NO_MARKERS, answer?.older ?? NONE_OLDER);
   const pair = windowsAround(marker.time, range, beside, present.peek());
   if (pair === null) say("There is less than a second on one side of it: choose a longer range.", true);
   else compareWindows(pair, queryOf(marker), { chart: range });
