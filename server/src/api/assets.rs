@@ -91,9 +91,13 @@ fn preloads(files: &[Embedded]) -> HashMap<String, HeaderValue> {
     let views: HashMap<String, Vec<String>> = listed
         .and_then(|file| serde_json::from_slice(file.plain).ok())
         .unwrap_or_default();
-    let link = |part: &String| match part.ends_with(".css") {
-        true => format!("</{part}>; rel=preload; as=style"),
-        false => format!("</{part}>; rel=modulepreload"),
+    let link = |part: &String| {
+        let how = if part.ends_with(".css") {
+            "preload; as=style"
+        } else {
+            "modulepreload"
+        };
+        format!("</{part}>; rel={how}")
     };
     let header = |parts: &[String]| HeaderValue::from_str(&parts.iter().map(link).collect::<Vec<_>>().join(", ")).ok();
     views
