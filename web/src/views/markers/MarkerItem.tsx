@@ -20,6 +20,9 @@ const TEXT_ROOM = 240;
 const ALL_TEXT = 20_000;
 const VALUE_ROOM = 60;
 
+/** What the server found itself has no id. */
+export const markerKey = ({ id, kind, time, title }: Marker) => `${kind} ${id} ${time} ${title}`;
+
 /** `12:04:05 version: shop 15`, in one line. */
 export function markerLine({ time, kind, title }: Marker): string {
   return `${clock(time)} ${KIND_WORDS[kind]}: ${plainLine(title, TITLE_ROOM)}`;

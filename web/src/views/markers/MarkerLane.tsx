@@ -10,7 +10,7 @@ import { page } from "../../state/address/page.ts";
 import { chartWindow, markers, NO_MARKERS, NONE_OLDER, zoomToTime } from "../../state/moments/markers.ts";
 import { present } from "../../state/question/question.ts";
 import { useDismiss, useSize } from "../ui/hooks.ts";
-import { KIND_MARKS, MarkerItem, markerLine } from "./MarkerItem.tsx";
+import { KIND_MARKS, MarkerItem, markerKey, markerLine } from "./MarkerItem.tsx";
 
 /** CSS pixels that a sign takes. */
 const SIGN = 24;
@@ -75,7 +75,7 @@ export function MarkerLane({ range }: { range: Window }) {
           const kind = RANK.find((one) => counts[one] > 0) ?? "note";
           return (
             <button
-              key={group.from}
+              key={`${group.from} ${group.x}`}
               type="button"
               class={`marker ${kind}`}
               style={{ left: `${group.x}px` }}
@@ -95,7 +95,7 @@ export function MarkerLane({ range }: { range: Window }) {
           );
         })}
       </div>
-      {open !== null && <Told key={open.from} group={open} beside={opener} onDone={close} />}
+      {open !== null && <Told key={`${open.from} ${open.x}`} group={open} beside={opener} onDone={close} />}
     </div>
   );
 }
@@ -124,7 +124,7 @@ function Told({ group, beside, onDone }: ToldProps) {
     <div class="marker-panel" ref={box} role="dialog" aria-label={signTitle(group)} data-testid="marker-panel">
       <ol>
         {newest.map((marker) => (
-          <MarkerItem key={`${marker.kind} ${marker.id}`} marker={marker} onDone={onDone} />
+          <MarkerItem key={markerKey(marker)} marker={marker} onDone={onDone} />
         ))}
       </ol>
       {group.number > newest.length && (

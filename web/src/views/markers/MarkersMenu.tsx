@@ -1,6 +1,5 @@
 /** All markers of the charts' range as a list, and whether they stand on the axes. */
 import { useMemo, useState } from "preact/hooks";
-import type { Marker } from "../../api/types.ts";
 import { countsOf, isNarrower, kindsText, numberOf, olderSpans } from "../../logic/series/markers.ts";
 import { count, plural } from "../../logic/text/format.ts";
 import { rangeText } from "../../logic/time/time.ts";
@@ -9,16 +8,13 @@ import { chartWindow, markers, NO_MARKERS, NONE_OLDER, zoomToTime } from "../../
 import { present } from "../../state/question/question.ts";
 import { Check } from "../ui/Check.tsx";
 import { Menu } from "../ui/Menu.tsx";
-import { KIND_WORDS, MarkerItem } from "./MarkerItem.tsx";
+import { KIND_WORDS, MarkerItem, markerKey } from "./MarkerItem.tsx";
 
 /** So many are listed, and so many more each time that somebody wants more. */
 const MOST_LISTED = 100;
 /** What one answer of the server tells one by one. */
 const MOST_TOLD = 2_000;
 const MOST_SPANS = 12;
-
-/** What the server found itself has no id. */
-const keyOf = ({ id, kind, time, title }: Marker) => `${kind} ${id} ${time} ${title}`;
 
 export function MarkersMenu() {
   const answer = markers.data.value;
@@ -70,7 +66,7 @@ function MarkerList({ close }: { close: () => void }) {
           <Older close={close} isSearched={word.trim() !== ""} />
           <ol>
             {found.slice(0, most).map((marker) => (
-              <MarkerItem key={keyOf(marker)} marker={marker} onDone={close} />
+              <MarkerItem key={markerKey(marker)} marker={marker} onDone={close} />
             ))}
           </ol>
           {found.length > most && (
