@@ -148,7 +148,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
                 for profile in &resource.profiles {
                     self.samples
                         .rejected
-                        .leave_out(profile, self.layout, self.request.room, &fault);
+                        .leave_out(profile, self.layout, self.request.budget, &fault);
                 }
                 self.senders.push(Sent {
                     node: resource.node(&self.request.tables).to_owned(),
@@ -204,7 +204,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             let samples = &mut self.samples;
             let added = scoped.and(unit).and_then(|unit| {
                 let of = (profile, unit, self.layout);
-                samples.profile(of, self.request.room, &context, rows)
+                samples.profile(of, self.request.budget, &context, rows)
             });
             match added {
                 Ok(period) => {
@@ -220,7 +220,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
                     self.samples.rejected = before;
                     self.samples
                         .rejected
-                        .leave_out(profile, self.layout, self.request.room, &fault);
+                        .leave_out(profile, self.layout, self.request.budget, &fault);
                     first_fault.get_or_insert(fault);
                 }
                 Err(error) => return Err(error),
