@@ -249,17 +249,17 @@ impl StackCache {
         wanted: &HashSet<i64, MixState>,
         (reading, beside_bytes): (&Reservation, usize),
     ) -> Result<StackRows, QueryError> {
-        let (mut rows, mut room) = (StackRows::default(), Ok(()));
+        let (mut rows, mut reserved) = (StackRows::default(), Ok(()));
         let filter = days.filter().and(id_filter("stack_id", wanted));
         let columns = ["stack_id", "frames", "truncated"];
         collect_rows(snapshot, "stacks", filter, &columns, |batch| {
-            if room.is_ok() && rows.frames.len() * size_of::<i64>() <= self.limit_bytes {
+            if reserved.is_ok() && rows.frames.len() * size_of::<i64>() <= self.limit_bytes {
                 rows.read(batch, wanted);
-                room = reading.resize(beside_bytes + rows.bytes());
+                reserved = reading.resize(beside_bytes + rows.bytes());
             }
         })
         .await?;
-        room?;
+        reserved?;
         if rows.frames.len() * size_of::<i64>() > self.limit_bytes {
             return Err(too_many(self.limit_bytes));
         }
@@ -417,7 +417,7 @@ async fn frames(
     filter: Expr,
     is_wanted: impl Fn(i64) -> bool,
 ) -> Result<Frames, QueryError> {
-    let (mut frames, mut texts, mut room) = (Frames::new(snapshot), Texts::default(), Ok(()));
+    let (mut frames, mut texts, mut reserved) = (Frames::new(snapshot), Texts::default(), Ok(()));
     let columns = [
         "frame_id",
         "kind",
@@ -431,14 +431,14 @@ async fn frames(
         "start_line",
     ];
     collect_rows(snapshot, "frames", days.filter().and(filter), &columns, |batch| {
-        if room.is_ok() {
+        if reserved.is_ok() {
             let before = frames.list.len();
             read_frames(batch, &is_wanted, &mut texts, &mut frames.list);
-            room = frames.hold(before, texts.bytes);
+            reserved = frames.hold(before, texts.bytes);
         }
     })
     .await?;
-    room.map(|()| frames)
+    reserved.map(|()| frames)
 }
 
 /// Frames that were read, with their ids.
@@ -546,8 +546,8 @@ mod tests {
     #[test]
     fn what_a_query_added_that_was_given_up_is_on_the_account_of_the_next() {
         let pool = |bytes| Arc::new(GreedyMemoryPool::new(bytes)) as Arc<dyn MemoryPool>;
-        for (room, is_kept) in [(1 << 20, true), (16, false)] {
-            let (pool, dictionary) = (pool(room), StackCache::new(1 << 20, RuntimeFrames::Fold));
+        for (pool_bytes, is_kept) in [(1 << 20, true), (16, false)] {
+            let (pool, dictionary) = (pool(pool_bytes), StackCache::new(1 << 20, RuntimeFrames::Fold));
             let given_up = dictionary.current(&pool);
             assert_eq!(pool.reserved(), 0, "nothing is kept yet");
             write(&given_up).add_frame(1, &Frame::new(Kind::Native, "lib", "f", "", None));
