@@ -76,13 +76,13 @@ impl Store {
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
         if let Some(id) = &id {
-            may_send(&inbox.ledger, id, &rows.sender)?;
-            let ack = if inbox.ledger.differs(&id.instance, id.number, print) {
+            may_send(&inbox.sender_window, id, &rows.sender)?;
+            let ack = if inbox.sender_window.differs(&id.instance, id.number, print) {
                 Ack::Conflict
             } else {
                 Ack::Duplicate
             };
-            match inbox.ledger.check(&id.instance, id.number) {
+            match inbox.sender_window.check(&id.instance, id.number) {
                 Seen::Committed => return Ok(Ticket { waiter: None, ack }),
                 Seen::Pending(waiter) => {
                     let waiter = Some(waiter);
@@ -116,7 +116,7 @@ impl Store {
             });
         }
         if let Some(id) = &id
-            && !has_room(&inbox.ledger, id, &rows.sender)
+            && !has_room(&inbox.sender_window, id, &rows.sender)
         {
             return Err(StoreError::TooManyInstances { limit: MAX_INSTANCES });
         }
@@ -148,8 +148,8 @@ impl Store {
         group.new_ids.append(&mut new_ids);
         let waiter = group.done.subscribe();
         if let Some(id) = id {
-            let ledger = &mut inbox.ledger;
-            ledger.add_pending(&id.instance, rows.sender.owner, id.number, print, waiter.clone());
+            let sender_window = &mut inbox.sender_window;
+            sender_window.add_pending(&id.instance, rows.sender.owner, id.number, print, waiter.clone());
             group.batches.push((id.instance, id.number));
         }
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +223,7 @@ impl Store {
             Err(error) => return Err((error, files)),
         }
         let now_ms = self.transaction_ms();
-        let txns = lock_mutex(&self.inbox).ledger.transactions(&group.batches, now_ms);
+        let txns = lock_mutex(&self.inbox).sender_window.transactions(&group.batches, now_ms);
         match self.write_table(Table::Samples, group, txns).await {
             Ok(new) => files[Table::Samples.index()] = new,
             Err(error) => return Err((error, files)),
@@ -340,7 +340,7 @@ impl Store {
         }
         let now_ms = self.transaction_ms();
         let mut inbox = lock_mutex(&self.inbox);
-        inbox.ledger.committed(&group.batches, now_ms);
+        inbox.sender_window.committed(&group.batches, now_ms);
         inbox.bytes = inbox.bytes.saturating_sub(group.bytes);
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -381,7 +381,7 @@ impl Store {
         self.counters.commits_failed.fetch_add(1, Ordering::Relaxed);
         let mut inbox = lock_mutex(&self.inbox);
         let next = std::mem::replace(&mut inbox.group, CommitGroup::new());
-        inbox.ledger.forget_pending();
+        inbox.sender_window.forget_pending();
         inbox.known.forget(&group.new_ids);
         inbox.known.forget(&next.new_ids);
         inbox.bytes = 0;
@@ -420,17 +420,17 @@ impl Store {
 }
 
 /// Whether an instance is known, or may be one more of this sender's.
-fn has_room(ledger: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> bool {
-    ledger.has_room_for(&id.instance, sender.owner, &sender.tokens, MAX_INSTANCES)
+fn has_room(sender_window: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> bool {
+    sender_window.has_room_for(&id.instance, sender.owner, &sender.tokens, MAX_INSTANCES)
 }
 
 /// Whether a sender's batch may count as one of that instance.
-fn may_send(ledger: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> Result<(), StoreError> {
+fn may_send(sender_window: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> Result<(), StoreError> {
     let instance = || id.instance.clone();
-    if !ledger.is_own(&id.instance, sender.owner, &sender.tokens) {
+    if !sender_window.is_own(&id.instance, sender.owner, &sender.tokens) {
         return Err(StoreError::Foreign { instance: instance() });
     }
-    match ledger.is_far_ahead(&id.instance, id.number) {
+    match sender_window.is_far_ahead(&id.instance, id.number) {
         Some(highest) => Err(StoreError::FarAhead {
             instance: instance(),
             number: id.number,

@@ -56,11 +56,11 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
             commits.entry((notes.batches, notes.parts)).or_default().push(path);
         }
     }
-    let mut ledger: SenderWindow<()> = SenderWindow::from_txns(txns);
+    let mut sender_window: SenderWindow<()> = SenderWindow::from_txns(txns);
     let now_ms = place.clock.possible_ns() / 1_000_000;
     for ((batches, parts), paths) in commits {
         if place.table == Table::Samples {
-            let is_new = |(instance, number): &(String, i64)| ledger.check(instance, *number) == Seen::New;
+            let is_new = |(instance, number): &(String, i64)| sender_window.check(instance, *number) == Seen::New;
             if batches.is_empty() || paths.len() != parts || !batches.iter().all(is_new) {
                 continue;
             }
@@ -72,8 +72,8 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
         found
             .files
             .extend(of_commit.into_iter().map(|(file, _)| Arc::new(file)));
-        found.txns.extend(ledger.transactions(&batches, now_ms));
-        ledger.committed(&batches, now_ms);
+        found.txns.extend(sender_window.transactions(&batches, now_ms));
+        sender_window.committed(&batches, now_ms);
     }
     Ok(found)
 }
