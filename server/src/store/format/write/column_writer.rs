@@ -44,11 +44,11 @@ pub(crate) fn counting() -> std::io::Result<Compressor<'static>> {
 
 /// Runs of rows of which each mostly has stacks of its own: threads of one name, of one service, run the same code on
 /// every node.
-pub(crate) fn homes(origins: &Runs, book: &Interner) -> Runs {
+pub(crate) fn homes(origins: &Runs, interner: &Interner) -> Runs {
     let mut known: HashMap<(u32, u32), u32, foldhash::fast::RandomState> = HashMap::default();
     let of_rows = origins.iter().map(|(origin, rows)| {
         let next = known.len() as u32;
-        let key = (book.series_of(*origin).service, book.origins[*origin].thread);
+        let key = (interner.series_of(*origin).service, interner.origins[*origin].thread);
         (*known.entry(key).or_insert(next), *rows)
     });
     let mut homes = Runs::new();
@@ -242,10 +242,10 @@ impl Group<'_> {
         &mut self,
         codes: impl ExactSizeIterator<Item = u32>,
         homes: &Runs,
-        book: &Interner,
+        interner: &Interner,
     ) -> Result<(), ParquetError> {
-        let (mut keys, kept) = dense(codes, book.stacks.len());
-        let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
+        let (mut keys, kept) = dense(codes, interner.stacks.len());
+        let mut ids: Vec<i64> = kept.into_iter().map(|code| interner.stacks[code]).collect();
         let way = self.compressors.way_of_stacks(&keys, ids.len(), homes)?;
         if let Some(places) = &way.places {
             // What no row has is the first one again: so nothing stands there that is not in the file, and a reader

@@ -34,19 +34,19 @@ pub(crate) fn encode(
     effort: WriteProfile,
     notes: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
-    let (mut rows, mut book, mut recent) = (Samples::default(), Interner::default(), Recent::default());
+    let (mut rows, mut interner, mut recent) = (Samples::default(), Interner::default(), Recent::default());
     rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
-    book.stacks
+    interner.stacks
         .reserve(samples.iter().map(|samples| samples.stacks()).sum::<usize>() / NAMED_IN);
     for samples in samples {
-        rows.add(samples, &mut book, &mut recent);
+        rows.add(samples, &mut interner, &mut recent);
     }
     if rows.len() == 0 {
         return Ok(None);
     }
-    rows.sort(&book);
+    rows.sort(&interner);
     let mut file = CodedFile::new(Table::Samples, effort, notes, rows.len() * effort.sample_bytes())?;
-    file.write_groups(&rows, ROW_GROUP_ROWS, &book)?;
+    file.write_groups(&rows, ROW_GROUP_ROWS, &interner)?;
     file.finish(partition, PART).map(Some)
 }
 
@@ -93,11 +93,11 @@ impl CodedFile {
     }
 
     /// Adds all rows of `samples` in row groups of so many.
-    pub(crate) fn write_groups(&mut self, rows: &Samples, of: usize, book: &Interner) -> Result<(), StoreError> {
+    pub(crate) fn write_groups(&mut self, rows: &Samples, of: usize, interner: &Interner) -> Result<(), StoreError> {
         let begins = (0..rows.len()).step_by(of);
         begins
             .map(|begin| begin..rows.len().min(begin + of))
-            .try_for_each(|group| self.write_samples(rows, group, book))
+            .try_for_each(|group| self.write_samples(rows, group, interner))
     }
 
     /// Adds these rows of `samples` as a row group.
@@ -105,9 +105,9 @@ impl CodedFile {
         &mut self,
         rows: &Samples,
         range: Range<usize>,
-        book: &Interner,
+        interner: &Interner,
     ) -> Result<(), StoreError> {
-        self.write(range.len(), |group| write_samples(group, rows, range, book))
+        self.write(range.len(), |group| write_samples(group, rows, range, interner))
     }
 
     /// Adds a row group of so many rows; `columns` adds all columns in the order of the table's.
@@ -166,25 +166,25 @@ fn write_samples(
     group: &mut Group<'_>,
     rows: &Samples,
     range: Range<usize>,
-    book: &Interner,
+    interner: &Interner,
 ) -> Result<(), ParquetError> {
     let origins = runs(rows.origins[range.clone()].iter().copied());
-    let homes = homes(&origins, book);
+    let homes = homes(&origins, interner);
     group.times(&rows.ts_ns[range.clone()], &origins)?;
-    let names = &book.names;
-    group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
-    group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
-    group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
-    group.numbers_of_runs("series_id", &origins, |origin| Some(book.series_of(origin).id))?;
-    group.numbers_of_runs("process_id", &origins, |origin| Some(book.origins[origin].process_id))?;
-    group.texts_of_runs("thread", &origins, names, |origin| book.origins[origin].thread)?;
-    group.numbers_of_runs("tid", &origins, |origin| book.origins[origin].tid)?;
-    let (manners, kept) = dense(rows.manners[range.clone()].iter().copied(), book.manners.len());
-    let manner = |code: &u32| book.manners[*code];
+    let names = &interner.names;
+    group.texts_of_runs("type", &origins, names, |origin| interner.series_of(origin).kind)?;
+    group.texts_of_runs("node", &origins, names, |origin| interner.origins[origin].node)?;
+    group.texts_of_runs("service", &origins, names, |origin| interner.series_of(origin).service)?;
+    group.numbers_of_runs("series_id", &origins, |origin| Some(interner.series_of(origin).id))?;
+    group.numbers_of_runs("process_id", &origins, |origin| Some(interner.origins[origin].process_id))?;
+    group.texts_of_runs("thread", &origins, names, |origin| interner.origins[origin].thread)?;
+    group.numbers_of_runs("tid", &origins, |origin| interner.origins[origin].tid)?;
+    let (manners, kept) = dense(rows.manners[range.clone()].iter().copied(), interner.manners.len());
+    let manner = |code: &u32| interner.manners[*code];
     let cpus = kept.iter().map(|code| manner(code).cpu);
     group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &homes)?;
     group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
-    group.stacks(rows.stacks[range].iter().copied(), &homes, book)?;
+    group.stacks(rows.stacks[range].iter().copied(), &homes, interner)?;
     let values = kept.iter().map(|code| Some(manner(code).amount.value));
     group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())?;
     let waits = kept.iter().map(|code| manner(code).amount.known_wait());
