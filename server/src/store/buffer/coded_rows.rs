@@ -428,7 +428,7 @@ impl Translation {
         }
     }
 
-    /// The same for a interner that has taken the place of another, with the same names.
+    /// The same for an interner that has taken the place of another, with the same names.
     pub(crate) fn renew(&mut self, old: &Interner, interner: &mut Interner) {
         for stack in &mut self.stacks {
             *stack = interner.stacks.code(old.stacks[*stack]);

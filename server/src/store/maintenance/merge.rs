@@ -13,7 +13,7 @@ use crate::store::root::reader::RangeReader;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 
-/// Entries of a interner beyond those of the open files, after which it is begun anew: some 100 MB.
+/// Entries of an interner beyond those of the open files, after which it is begun anew: some 100 MB.
 const MAX_NEW_ENTRIES: usize = 2_000_000;
 
 /// What is read, in the order of [`CodedColumns`].

@@ -4,7 +4,7 @@ use crate::column::coded::code_numbers;
 use crate::column::runs::{Runs, dense};
 use crate::store::buffer::interner::{Interner, Names};
 use crate::store::format::write::bits::{Blocks, CodeStream, deltas, run};
-use crate::store::format::write::code_order::pages_of_homes;
+use crate::store::format::write::code_order::pages_of_thread_groups;
 use crate::store::format::write::page_plan::{Compressors, PagePlan};
 use crate::store::format::write::pages::{Built, Chunk};
 use crate::store::format::write::rows_file::{MAX_RANGE_STRING_BYTES, Ranges, WriteProfile};
@@ -44,21 +44,21 @@ pub(crate) fn counting() -> std::io::Result<Compressor<'static>> {
 
 /// Runs of rows of which each mostly has stacks of its own: threads of one name, of one service, run the same code on
 /// every node.
-pub(crate) fn homes(origins: &Runs, interner: &Interner) -> Runs {
+pub(crate) fn thread_groups(origins: &Runs, interner: &Interner) -> Runs {
     let mut known: HashMap<(u32, u32), u32, foldhash::fast::RandomState> = HashMap::default();
     let of_rows = origins.iter().map(|(origin, rows)| {
         let next = known.len() as u32;
         let key = (interner.series_of(*origin).service, interner.origins[*origin].thread);
         (*known.entry(key).or_insert(next), *rows)
     });
-    let mut homes = Runs::new();
-    for (home, rows) in of_rows {
-        match homes.last_mut() {
-            Some((last, count)) if *last == home => *count += rows,
-            _ => homes.push((home, rows)),
+    let mut thread_groups = Runs::new();
+    for (group, rows) in of_rows {
+        match thread_groups.last_mut() {
+            Some((last, count)) if *last == group => *count += rows,
+            _ => thread_groups.push((group, rows)),
         }
     }
-    homes
+    thread_groups
 }
 
 /// A row group as it grows, column by column.
@@ -97,7 +97,7 @@ impl Group<'_> {
         let most = self.compressors.effort.page_rows();
         let pages = match self.compressors.effort {
             WriteProfile::Fresh => Vec::new(),
-            WriteProfile::Compact => pages_of_homes(origins, LEAST_PAGE_OF_THREAD, most),
+            WriteProfile::Compact => pages_of_thread_groups(origins, LEAST_PAGE_OF_THREAD, most),
         };
         let mut rest = times;
         for rows in pages.into_iter().chain(std::iter::repeat(most)) {
@@ -212,18 +212,18 @@ impl Group<'_> {
     }
 
     /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent.
-    /// `homes`: as of [`homes`], where rows of one have few of them.
+    /// `thread_groups`: as of [`thread_groups`], where rows of one have few of them.
     pub(crate) fn numbers_of(
         &mut self,
         name: &str,
         rows: &[u32],
         numbers: impl ExactSizeIterator<Item = Option<i64>>,
         bytes: usize,
-        homes: &Runs,
+        thread_groups: &Runs,
     ) -> Result<(), ParquetError> {
         let (keys, values) = code_numbers(numbers);
         let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
-        let way = self.compressors.way_of_pages(&rows, values.len(), homes)?;
+        let way = self.compressors.way_of_pages(&rows, values.len(), thread_groups)?;
         self.numbers(name, CodeStream::of_rows(&rows), &values, bytes, &way)
     }
 
@@ -237,16 +237,16 @@ impl Group<'_> {
         self.numbers(name, CodeStream::of_rows(&keys), &values, 8, &PagePlan::default())
     }
 
-    /// Stacks by their codes, row by row. `homes`: as of [`homes`]; none where rows stand by their stacks.
+    /// Stacks by their codes, row by row. `thread_groups`: as of [`thread_groups`]; none where rows stand by stacks.
     pub(crate) fn stacks(
         &mut self,
         codes: impl ExactSizeIterator<Item = u32>,
-        homes: &Runs,
+        thread_groups: &Runs,
         interner: &Interner,
     ) -> Result<(), ParquetError> {
         let (mut keys, kept) = dense(codes, interner.stacks.len());
         let mut ids: Vec<i64> = kept.into_iter().map(|code| interner.stacks[code]).collect();
-        let way = self.compressors.way_of_stacks(&keys, ids.len(), homes)?;
+        let way = self.compressors.way_of_stacks(&keys, ids.len(), thread_groups)?;
         if let Some(places) = &way.places {
             // What no row has is the first one again: so nothing stands there that is not in the file, and a reader
             // can tell.

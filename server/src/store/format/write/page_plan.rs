@@ -2,7 +2,7 @@
 
 use crate::column::runs::{ABSENT, Runs};
 use crate::store::format::write::bits::{CodeStream, hybrid};
-use crate::store::format::write::code_order::{by_frequency, by_home, pages_of_homes};
+use crate::store::format::write::code_order::{by_frequency, by_thread_group, pages_of_thread_groups};
 use crate::store::format::write::rows_file::WriteProfile;
 use parquet::errors::ParquetError;
 use zstd::bulk::Compressor;
@@ -15,8 +15,9 @@ const TRIED_VALUES: usize = 8 * 1024;
 /// written: in few values none comes often, and there are few pages.
 const TRIED_ROWS: usize = 32 * 1024;
 
-/// A page is not ended with its home before it has so many rows: below, what zstd begins with costs more than is won.
-const LEAST_PAGE_OF_HOME: usize = 2 * 1024;
+/// A page is not ended with its thread group before it has so many rows: below, what zstd begins with costs more than
+/// is won.
+const LEAST_PAGE_OF_THREAD_GROUP: usize = 2 * 1024;
 
 /// About what a page takes beside its codes.
 const PAGE_BYTES: usize = 50;
@@ -72,7 +73,7 @@ impl Compressors<'_> {
         &mut self,
         keys: &[u32],
         values: usize,
-        homes: &Runs,
+        thread_groups: &Runs,
     ) -> Result<PagePlan, ParquetError> {
         if self.effort != WriteProfile::Compact || !(1 << 8..1 << 16).contains(&values) {
             return Ok(PagePlan::default());
@@ -91,7 +92,7 @@ impl Compressors<'_> {
                 ..PagePlan::default()
             },
         ];
-        if homes.is_empty() {
+        if thread_groups.is_empty() {
             // Each stack's rows follow each other: as a run of the format, or as what is one to zstd.
             ways.extend([false, true].map(|is_each| PagePlan {
                 width,
@@ -99,25 +100,30 @@ impl Compressors<'_> {
                 ..PagePlan::default()
             }));
         }
-        if let Some(places) = by_home(keys, homes, values) {
+        if let Some(places) = by_thread_group(keys, thread_groups, values) {
             ways.push(PagePlan {
                 places: Some(places),
                 width,
                 is_fast: true,
-                pages: pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows()),
+                pages: pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.effort.page_rows()),
                 ..PagePlan::default()
             });
         }
         self.smallest(keys_tried, ways)
     }
 
-    /// The same of codes of which rows of one home have few.
-    pub(crate) fn way_of_pages(&mut self, keys: &[u32], values: usize, homes: &Runs) -> Result<PagePlan, ParquetError> {
+    /// The same of codes of which rows of one thread group have few.
+    pub(crate) fn way_of_pages(
+        &mut self,
+        keys: &[u32],
+        values: usize,
+        thread_groups: &Runs,
+    ) -> Result<PagePlan, ParquetError> {
         let tried = &keys[..keys.len().min(TRIED_ROWS)];
-        if self.effort != WriteProfile::Compact || homes.is_empty() || values < 2 || tried.contains(&ABSENT) {
+        if self.effort != WriteProfile::Compact || thread_groups.is_empty() || values < 2 || tried.contains(&ABSENT) {
             return Ok(PagePlan::default());
         }
-        let pages = pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows());
+        let pages = pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.effort.page_rows());
         let mut ways = vec![PagePlan {
             width: Some(self.width(values, &CodeStream::of_rows(tried))?),
             ..PagePlan::default()

@@ -11,7 +11,7 @@ use crate::store::buffer::arriving::FreshSamples;
 use crate::store::buffer::coded_rows::{Recent, Samples};
 use crate::store::buffer::interner::Interner;
 use crate::store::format::provenance::Provenance;
-use crate::store::format::write::column_writer::{Group, counting, homes};
+use crate::store::format::write::column_writer::{Group, counting, thread_groups};
 use crate::store::format::write::page_plan::Compressors;
 use crate::store::format::write::rows_file::{self, Encoded, PART, ROW_GROUP_ROWS, Ranges, WriteProfile};
 use crate::store::table::error::StoreError;
@@ -169,7 +169,7 @@ fn write_samples(
     interner: &Interner,
 ) -> Result<(), ParquetError> {
     let origins = runs(rows.origins[range.clone()].iter().copied());
-    let homes = homes(&origins, interner);
+    let thread_groups = thread_groups(&origins, interner);
     group.times(&rows.ts_ns[range.clone()], &origins)?;
     let names = &interner.names;
     group.texts_of_runs("type", &origins, names, |origin| interner.series_of(origin).kind)?;
@@ -182,9 +182,9 @@ fn write_samples(
     let (manners, kept) = dense(rows.manners[range.clone()].iter().copied(), interner.manners.len());
     let manner = |code: &u32| interner.manners[*code];
     let cpus = kept.iter().map(|code| manner(code).cpu);
-    group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &homes)?;
+    group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &thread_groups)?;
     group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
-    group.stacks(rows.stacks[range].iter().copied(), &homes, interner)?;
+    group.stacks(rows.stacks[range].iter().copied(), &thread_groups, interner)?;
     let values = kept.iter().map(|code| Some(manner(code).amount.value));
     group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())?;
     let waits = kept.iter().map(|code| manner(code).amount.known_wait());
