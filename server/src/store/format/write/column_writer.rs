@@ -223,8 +223,8 @@ impl Group<'_> {
     ) -> Result<(), ParquetError> {
         let (keys, values) = code_numbers(numbers);
         let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
-        let way = self.compressors.way_of_pages(&rows, values.len(), thread_groups)?;
-        self.numbers(name, CodeStream::of_rows(&rows), &values, bytes, &way)
+        let plan = self.compressors.plan_of_pages(&rows, values.len(), thread_groups)?;
+        self.numbers(name, CodeStream::of_rows(&rows), &values, bytes, &plan)
     }
 
     /// Numbers of 64 bits row by row.
@@ -246,8 +246,8 @@ impl Group<'_> {
     ) -> Result<(), ParquetError> {
         let (mut keys, kept) = dense(codes, interner.stacks.len());
         let mut ids: Vec<i64> = kept.into_iter().map(|code| interner.stacks[code]).collect();
-        let way = self.compressors.way_of_stacks(&keys, ids.len(), thread_groups)?;
-        if let Some(places) = &way.places {
+        let plan = self.compressors.plan_of_stacks(&keys, ids.len(), thread_groups)?;
+        if let Some(places) = &plan.places {
             // What no row has is the first one again: so nothing stands there that is not in the file, and a reader
             // can tell.
             let end = places.iter().max().map_or(0, |last| *last as usize + 1);
@@ -259,7 +259,7 @@ impl Group<'_> {
             ids = placed;
             keys.iter_mut().for_each(|key| *key = places[*key as usize]);
         }
-        self.numbers("stack_id", CodeStream::of_rows(&keys), &ids, 8, &way)
+        self.numbers("stack_id", CodeStream::of_rows(&keys), &ids, 8, &plan)
     }
 
     fn numbers(
@@ -268,7 +268,7 @@ impl Group<'_> {
         codes: CodeStream<'_>,
         values: &[i64],
         bytes: usize,
-        way: &PagePlan,
+        plan: &PagePlan,
     ) -> Result<(), ParquetError> {
         let absent = codes.absent();
         let some = values.iter().min().copied().zip(values.iter().max().copied());
@@ -293,7 +293,7 @@ impl Group<'_> {
             }),
             absent,
         };
-        self.append(codes, dictionary, way)
+        self.append(codes, dictionary, plan)
     }
 
     /// Adds a column.
@@ -301,7 +301,7 @@ impl Group<'_> {
         &mut self,
         codes: CodeStream<'_>,
         dictionary: DictionaryPage,
-        way: &PagePlan,
+        plan: &PagePlan,
     ) -> Result<(), ParquetError> {
         let column = self.column()?;
         let may_lack = column.max_def_level() > 0;
@@ -322,11 +322,11 @@ impl Group<'_> {
             dictionary.plain.len(),
         )?;
         let first_page = chunk.compressed;
-        let width = match way.width {
+        let width = match plan.width {
             Some(width) => width,
             None => self.compressors.width(dictionary.values, &codes)?,
         };
-        for page in way.cut(&codes, self.compressors.effort) {
+        for page in plan.cut(&codes, self.compressors.effort) {
             let page_rows = page.len();
             plain.clear();
             let mut present = page;
@@ -340,12 +340,12 @@ impl Group<'_> {
             let absent = page_rows - present.len();
             let levels_bytes = plain.len();
             plain.push(width as u8);
-            way.write(&present, width, &mut plain);
+            plan.write(&present, width, &mut plain);
             let body = &plain[levels_bytes..];
             let small = match self.compressors.effort {
                 WriteProfile::Fresh => None,
                 WriteProfile::Compact => {
-                    Some(self.compressors.of(way).compress(body)?).filter(|small| small.len() < body.len())
+                    Some(self.compressors.of(plan).compress(body)?).filter(|small| small.len() < body.len())
                 }
             };
             let is_compressed = small.is_some();

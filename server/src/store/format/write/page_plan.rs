@@ -1,4 +1,4 @@
-//! In which way the codes of a column are written, where there is a choice.
+//! The plan of a column's pages: in which encoding its codes are written, where there is a choice.
 
 use crate::column::runs::{ABSENT, Runs};
 use crate::store::format::write::bits::{CodeStream, hybrid};
@@ -64,12 +64,12 @@ pub(crate) struct Compressors<'g> {
 
 impl Compressors<'_> {
     /// The one that pages of this plan are compressed with.
-    pub(crate) fn of(&mut self, way: &PagePlan) -> &mut Compressor<'static> {
-        if way.is_fast { self.fast } else { self.compressor }
+    pub(crate) fn of(&mut self, plan: &PagePlan) -> &mut Compressor<'static> {
+        if plan.is_fast { self.fast } else { self.compressor }
     }
 
-    /// Of the ways in which stacks can be written the one by which the first of them become smallest.
-    pub(crate) fn way_of_stacks(
+    /// Of the plans by which stacks can be written the one by which the first of them become smallest.
+    pub(crate) fn plan_of_stacks(
         &mut self,
         keys: &[u32],
         values: usize,
@@ -80,7 +80,7 @@ impl Compressors<'_> {
         }
         let (keys_tried, width) = (&keys[..keys.len().min(TRIED_ROWS)], Some(u16::BITS));
         let least = self.width(values, &CodeStream::of_rows(keys_tried))?;
-        let mut ways = vec![
+        let mut plans = vec![
             PagePlan {
                 width: Some(least),
                 ..PagePlan::default()
@@ -94,14 +94,14 @@ impl Compressors<'_> {
         ];
         if thread_groups.is_empty() {
             // Each stack's rows follow each other: as a run of the format, or as what is one to zstd.
-            ways.extend([false, true].map(|is_each| PagePlan {
+            plans.extend([false, true].map(|is_each| PagePlan {
                 width,
                 is_each,
                 ..PagePlan::default()
             }));
         }
         if let Some(places) = by_thread_group(keys, thread_groups, values) {
-            ways.push(PagePlan {
+            plans.push(PagePlan {
                 places: Some(places),
                 width,
                 is_fast: true,
@@ -109,11 +109,11 @@ impl Compressors<'_> {
                 ..PagePlan::default()
             });
         }
-        self.smallest(keys_tried, ways)
+        self.smallest(keys_tried, plans)
     }
 
     /// The same of codes of which rows of one thread group have few.
-    pub(crate) fn way_of_pages(
+    pub(crate) fn plan_of_pages(
         &mut self,
         keys: &[u32],
         values: usize,
@@ -124,13 +124,13 @@ impl Compressors<'_> {
             return Ok(PagePlan::default());
         }
         let pages = pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.effort.page_rows());
-        let mut ways = vec![PagePlan {
+        let mut plans = vec![PagePlan {
             width: Some(self.width(values, &CodeStream::of_rows(tried))?),
             ..PagePlan::default()
         }];
         // Of few codes eight in a row are equal now and then by chance: a run there breaks up what zstd would count.
         let with_and_without_runs = |width| [false, true].map(|is_each| (width, is_each));
-        ways.extend(
+        plans.extend(
             widths(values)
                 .flat_map(with_and_without_runs)
                 .map(|(width, is_each)| PagePlan {
@@ -141,31 +141,31 @@ impl Compressors<'_> {
                     ..PagePlan::default()
                 }),
         );
-        self.smallest(tried, ways)
+        self.smallest(tried, plans)
     }
 
-    fn smallest(&mut self, keys: &[u32], ways: Vec<PagePlan>) -> Result<PagePlan, ParquetError> {
+    fn smallest(&mut self, keys: &[u32], plans: Vec<PagePlan>) -> Result<PagePlan, ParquetError> {
         let mut smallest = (usize::MAX, PagePlan::default());
-        for way in ways {
-            let size = self.size(keys, &way)?;
+        for plan in plans {
+            let size = self.size(keys, &plan)?;
             if size < smallest.0 {
-                smallest = (size, way);
+                smallest = (size, plan);
             }
         }
         Ok(smallest.1)
     }
 
-    /// What these codes take in this way.
-    fn size(&mut self, keys: &[u32], way: &PagePlan) -> Result<usize, ParquetError> {
-        let placed: Vec<u32> = match &way.places {
+    /// Bytes that these codes take by this plan.
+    fn size(&mut self, keys: &[u32], plan: &PagePlan) -> Result<usize, ParquetError> {
+        let placed: Vec<u32> = match &plan.places {
             Some(places) => keys.iter().map(|key| places[*key as usize]).collect(),
             None => keys.to_vec(),
         };
         let (mut size, mut plain) = (0, Vec::new());
-        for page in way.cut(&CodeStream::of_rows(&placed), self.effort) {
+        for page in plan.cut(&CodeStream::of_rows(&placed), self.effort) {
             plain.clear();
-            way.write(&page, way.width.unwrap_or(u32::BITS), &mut plain);
-            size += PAGE_BYTES + self.of(way).compress(&plain)?.len();
+            plan.write(&page, plan.width.unwrap_or(u32::BITS), &mut plain);
+            size += PAGE_BYTES + self.of(plan).compress(&plain)?.len();
         }
         Ok(size)
     }
