@@ -294,15 +294,15 @@ impl Store {
         table: Table,
         partition: String,
         rows: Vec<Pending>,
-        effort: WriteProfile,
+        profile: WriteProfile,
         notes: Provenance,
     ) -> Result<Option<Arc<DataFile>>, StoreError> {
         let encode = move || {
             if table == Table::Samples {
-                return row_group::encode(&partition, &Pending::samples(rows), effort, &notes);
+                return row_group::encode(&partition, &Pending::samples(rows), profile, &notes);
             }
             let batches = Pending::batches(rows).map_err(StoreError::table(table, "gather rows"))?;
-            rows_file::encode(table, &partition, &batches, effort, &notes)
+            rows_file::encode(table, &partition, &batches, profile, &notes)
         };
         let encoded = tokio::task::spawn_blocking(encode)
             .await

@@ -61,11 +61,11 @@ fn rows(file: i64, count: i64) -> (Samples, Interner) {
     (rows, interner)
 }
 
-fn write(dir: &std::path::Path, file: i64, count: i64, effort: WriteProfile, group_rows: usize) -> (String, Vec<Row>) {
+fn write(dir: &std::path::Path, file: i64, count: i64, profile: WriteProfile, group_rows: usize) -> (String, Vec<Row>) {
     let (mut rows, interner) = rows(file, count);
     let written = (0..rows.len()).map(|at| row(&rows, at, &interner)).collect();
     rows.sort(&interner);
-    let mut coded = CodedFile::new(Table::Samples, effort, &Provenance::default(), 0).unwrap();
+    let mut coded = CodedFile::new(Table::Samples, profile, &Provenance::default(), 0).unwrap();
     coded.write_groups(&rows, group_rows, &interner).unwrap();
     let path = format!("{file}.parquet");
     std::fs::write(dir.join(&path), coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();

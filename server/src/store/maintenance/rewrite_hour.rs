@@ -103,15 +103,15 @@ impl Hour {
                 Some(file) => file,
                 None => {
                     // Part of an hour is written again when that is over.
-                    let effort = if self.whole {
+                    let profile = if self.whole {
                         WriteProfile::Compact
                     } else {
                         WriteProfile::Fresh
                     };
                     let most = MAX_ROWS as usize + MOST_OF_SERVICE;
                     let rows = if self.whole { self.left.min(most) } else { self.left };
-                    let bytes = rows * effort.sample_bytes();
-                    file.insert(CodedFile::new(Table::Samples, effort, &self.notes, bytes)?)
+                    let bytes = rows * profile.sample_bytes();
+                    file.insert(CodedFile::new(Table::Samples, profile, &self.notes, bytes)?)
                 }
             };
             file.write_samples(&self.rows, 0..self.ordered, interner)?;

@@ -94,8 +94,8 @@ impl Group<'_> {
         }
         let mut sink = TrackedWrite::new(Vec::with_capacity(times.len() * 5));
         let mut chunk = Chunk::new(&mut sink);
-        let most = self.compressors.effort.page_rows();
-        let pages = match self.compressors.effort {
+        let most = self.compressors.profile.page_rows();
+        let pages = match self.compressors.profile {
             WriteProfile::Fresh => Vec::new(),
             WriteProfile::Compact => pages_of_thread_groups(origins, LEAST_PAGE_OF_THREAD, most),
         };
@@ -107,7 +107,7 @@ impl Group<'_> {
             let (page, behind) = rest.split_at(rows.min(rest.len()));
             rest = behind;
             let mut plain = Vec::with_capacity(page.len() * 5);
-            let blocks = match self.compressors.effort {
+            let blocks = match self.compressors.profile {
                 WriteProfile::Fresh => Blocks::Small,
                 WriteProfile::Compact => Blocks::smallest(page),
             };
@@ -308,7 +308,7 @@ impl Group<'_> {
         let (rows, mut plain) = (codes.len(), Vec::new());
         let mut sink = TrackedWrite::new(Vec::new());
         let mut chunk = Chunk::new(&mut sink);
-        let values = match self.compressors.effort {
+        let values = match self.compressors.profile {
             WriteProfile::Fresh => dictionary.plain.clone(),
             WriteProfile::Compact => self.compressors.compressor.compress(&dictionary.plain)?,
         };
@@ -326,7 +326,7 @@ impl Group<'_> {
             Some(width) => width,
             None => self.compressors.width(dictionary.values, &codes)?,
         };
-        for page in plan.cut(&codes, self.compressors.effort) {
+        for page in plan.cut(&codes, self.compressors.profile) {
             let page_rows = page.len();
             plain.clear();
             let mut present = page;
@@ -342,7 +342,7 @@ impl Group<'_> {
             plain.push(width as u8);
             plan.write(&present, width, &mut plain);
             let body = &plain[levels_bytes..];
-            let small = match self.compressors.effort {
+            let small = match self.compressors.profile {
                 WriteProfile::Fresh => None,
                 WriteProfile::Compact => {
                     Some(self.compressors.of(plan).compress(body)?).filter(|small| small.len() < body.len())
@@ -365,9 +365,9 @@ impl Group<'_> {
         }
         let built = chunk.finish();
         let mut metadata = ColumnChunkMetaData::builder(column)
-            .set_compression(match self.compressors.effort {
+            .set_compression(match self.compressors.profile {
                 WriteProfile::Fresh => Compression::UNCOMPRESSED,
-                WriteProfile::Compact => Compression::ZSTD(ZstdLevel::try_new(self.compressors.effort.level())?),
+                WriteProfile::Compact => Compression::ZSTD(ZstdLevel::try_new(self.compressors.profile.level())?),
             })
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_num_values(rows as i64)

@@ -38,9 +38,9 @@ pub(crate) struct PagePlan {
 }
 
 impl PagePlan {
-    pub(crate) fn cut<'c>(&self, codes: &'c CodeStream<'_>, effort: WriteProfile) -> Vec<CodeStream<'c>> {
+    pub(crate) fn cut<'c>(&self, codes: &'c CodeStream<'_>, profile: WriteProfile) -> Vec<CodeStream<'c>> {
         match self.pages.as_slice() {
-            [] => codes.pages(effort.page_rows()),
+            [] => codes.pages(profile.page_rows()),
             pages => codes.cut(pages),
         }
     }
@@ -56,7 +56,7 @@ impl PagePlan {
 
 /// What pages are compressed with, when encodings are tried and when one is written.
 pub(crate) struct Compressors<'g> {
-    pub(crate) effort: WriteProfile,
+    pub(crate) profile: WriteProfile,
     pub(crate) compressor: &'g mut Compressor<'static>,
     /// By the frequency of bytes alone.
     pub(crate) fast: &'g mut Compressor<'static>,
@@ -75,7 +75,7 @@ impl Compressors<'_> {
         values: usize,
         thread_groups: &Runs,
     ) -> Result<PagePlan, ParquetError> {
-        if self.effort != WriteProfile::Compact || !(1 << 8..1 << 16).contains(&values) {
+        if self.profile != WriteProfile::Compact || !(1 << 8..1 << 16).contains(&values) {
             return Ok(PagePlan::default());
         }
         let (keys_tried, width) = (&keys[..keys.len().min(TRIED_ROWS)], Some(u16::BITS));
@@ -105,7 +105,7 @@ impl Compressors<'_> {
                 places: Some(places),
                 width,
                 is_fast: true,
-                pages: pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.effort.page_rows()),
+                pages: pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.profile.page_rows()),
                 ..PagePlan::default()
             });
         }
@@ -120,10 +120,10 @@ impl Compressors<'_> {
         thread_groups: &Runs,
     ) -> Result<PagePlan, ParquetError> {
         let tried = &keys[..keys.len().min(TRIED_ROWS)];
-        if self.effort != WriteProfile::Compact || thread_groups.is_empty() || values < 2 || tried.contains(&ABSENT) {
+        if self.profile != WriteProfile::Compact || thread_groups.is_empty() || values < 2 || tried.contains(&ABSENT) {
             return Ok(PagePlan::default());
         }
-        let pages = pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.effort.page_rows());
+        let pages = pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.profile.page_rows());
         let mut plans = vec![PagePlan {
             width: Some(self.width(values, &CodeStream::of_rows(tried))?),
             ..PagePlan::default()
@@ -162,7 +162,7 @@ impl Compressors<'_> {
             None => keys.to_vec(),
         };
         let (mut size, mut plain) = (0, Vec::new());
-        for page in plan.cut(&CodeStream::of_rows(&placed), self.effort) {
+        for page in plan.cut(&CodeStream::of_rows(&placed), self.profile) {
             plain.clear();
             plan.write(&page, plan.width.unwrap_or(u32::BITS), &mut plain);
             size += PAGE_BYTES + self.of(plan).compress(&plain)?.len();
@@ -176,7 +176,7 @@ impl Compressors<'_> {
         let CodeStream::Rows(codes) = codes else {
             return Ok(least);
         };
-        if self.effort != WriteProfile::Compact {
+        if self.profile != WriteProfile::Compact {
             return Ok(least);
         }
         let given = codes.iter().copied().filter(|code| *code != ABSENT);

@@ -31,7 +31,7 @@ const NAMED_IN: usize = 8;
 pub(crate) fn encode(
     partition: &str,
     samples: &[Arc<FreshSamples>],
-    effort: WriteProfile,
+    profile: WriteProfile,
     notes: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
     let (mut rows, mut interner, mut recent) = (Samples::default(), Interner::default(), Recent::default());
@@ -45,7 +45,7 @@ pub(crate) fn encode(
         return Ok(None);
     }
     rows.sort(&interner);
-    let mut file = CodedFile::new(Table::Samples, effort, notes, rows.len() * effort.sample_bytes())?;
+    let mut file = CodedFile::new(Table::Samples, profile, notes, rows.len() * profile.sample_bytes())?;
     file.write_groups(&rows, ROW_GROUP_ROWS, &interner)?;
     file.finish(partition, PART).map(Some)
 }
@@ -54,7 +54,7 @@ pub(crate) fn encode(
 pub(crate) struct CodedFile {
     table: Table,
     writer: SerializedFileWriter<Vec<u8>>,
-    effort: WriteProfile,
+    profile: WriteProfile,
     compressor: Compressor<'static>,
     /// For codes in an order in which frequent bytes are all that there is to find.
     fast: Compressor<'static>,
@@ -66,22 +66,22 @@ impl CodedFile {
     /// A file of about so many bytes: one that grows is copied again and again. `notes`: what it says of itself.
     pub(crate) fn new(
         table: Table,
-        effort: WriteProfile,
+        profile: WriteProfile,
         notes: &Provenance,
         bytes: usize,
     ) -> Result<Self, StoreError> {
-        let (writer, _) = rows_file::writer(table, effort, notes, bytes)
+        let (writer, _) = rows_file::writer(table, profile, notes, bytes)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(failed(table))?;
-        let compressor = |effort: WriteProfile| {
-            let compressor = Compressor::new(effort.level());
+        let compressor = |profile: WriteProfile| {
+            let compressor = Compressor::new(profile.level());
             compressor.map_err(StoreError::table(table, "encode a file"))
         };
         Ok(Self {
             table,
             writer,
-            effort,
-            compressor: compressor(effort)?,
+            profile,
+            compressor: compressor(profile)?,
             fast: counting().map_err(StoreError::table(table, "encode a file"))?,
             rows: 0,
             ranges: Ranges::default(),
@@ -138,7 +138,7 @@ impl CodedFile {
             rows: self.writer.next_row_group()?,
             columns: of_table.into_iter(),
             compressors: Compressors {
-                effort: self.effort,
+                profile: self.profile,
                 compressor: &mut self.compressor,
                 fast: &mut self.fast,
             },

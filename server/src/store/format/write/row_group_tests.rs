@@ -70,8 +70,8 @@ fn encoded(rows: &Samples, interner: &Interner, group_rows: usize) -> Encoded {
     encoded_with(WriteProfile::Fresh, rows, interner, group_rows)
 }
 
-fn encoded_with(effort: WriteProfile, rows: &Samples, interner: &Interner, group_rows: usize) -> Encoded {
-    let mut file = CodedFile::new(Table::Samples, effort, &Provenance::default(), 0).unwrap();
+fn encoded_with(profile: WriteProfile, rows: &Samples, interner: &Interner, group_rows: usize) -> Encoded {
+    let mut file = CodedFile::new(Table::Samples, profile, &Provenance::default(), 0).unwrap();
     let mut rows = rows.clone();
     rows.sort(interner);
     file.write_groups(&rows, group_rows, interner).unwrap();
@@ -407,8 +407,8 @@ fn times_of_every_distance_come_back() {
             }
             rows.ts_ns[0] = i64::MAX;
             rows.ts_ns[count / 2] = i64::MIN;
-            for effort in [WriteProfile::Fresh, WriteProfile::Compact] {
-                let file = encoded_with(effort, &rows, &interner, 150_000);
+            for profile in [WriteProfile::Fresh, WriteProfile::Compact] {
+                let file = encoded_with(profile, &rows, &interner, 150_000);
                 assert_eq!(
                     read(&file.bytes),
                     expected(&rows, &interner),
