@@ -19,7 +19,7 @@ pub(crate) struct Samples {
     pub(crate) ts_ns: Vec<i64>,
     pub(crate) origins: Vec<u32>,
     pub(crate) stacks: Vec<u32>,
-    pub(crate) manners: Vec<u32>,
+    pub(crate) attribute_sets: Vec<u32>,
 }
 
 impl Samples {
@@ -32,13 +32,13 @@ impl Samples {
         self.ts_ns.clear();
         self.origins.clear();
         self.stacks.clear();
-        self.manners.clear();
+        self.attribute_sets.clear();
     }
 
     /// Removes so many; the memory is kept for the next.
     pub(crate) fn remove_first(&mut self, rows: usize) {
         self.ts_ns.drain(..rows);
-        for column in [&mut self.origins, &mut self.stacks, &mut self.manners] {
+        for column in [&mut self.origins, &mut self.stacks, &mut self.attribute_sets] {
             column.drain(..rows);
         }
     }
@@ -47,7 +47,7 @@ impl Samples {
         self.ts_ns.extend_from_slice(&from.ts_ns[range.clone()]);
         self.origins.extend_from_slice(&from.origins[range.clone()]);
         self.stacks.extend_from_slice(&from.stacks[range.clone()]);
-        self.manners.extend_from_slice(&from.manners[range]);
+        self.attribute_sets.extend_from_slice(&from.attribute_sets[range]);
     }
 
     /// Gives rows that have codes of another interner, with the same names, codes of this one.
@@ -60,8 +60,8 @@ impl Samples {
         for stack in &mut self.stacks {
             *stack = interner.stacks.code(old.stacks[*stack]);
         }
-        for manner in &mut self.manners {
-            *manner = interner.manners.code(old.manners[*manner]);
+        for attribute_set in &mut self.attribute_sets {
+            *attribute_set = interner.attribute_sets.code(old.attribute_sets[*attribute_set]);
         }
     }
 
@@ -70,7 +70,7 @@ impl Samples {
         self.ts_ns.reserve_exact(rows);
         self.origins.reserve_exact(rows);
         self.stacks.reserve_exact(rows);
-        self.manners.reserve_exact(rows);
+        self.attribute_sets.reserve_exact(rows);
     }
 
     /// Adds rows as they came.
@@ -115,14 +115,14 @@ impl Samples {
                 }
             };
             self.origins.push(origin);
-            let manner = SampleAttributes {
+            let attribute_set = SampleAttributes {
                 mode: modes[usize::from(row.in_kernel)],
                 cpu: row.known_cpu().map(i64::from),
                 amount: common.amounts[row.amount as usize],
             };
-            let place = i64::from(row.cpu) << 8 ^ i64::from(manner.mode);
-            self.manners
-                .push(recent.manners.code(place, manner, || interner.manners.code(manner)));
+            let place = i64::from(row.cpu) << 8 ^ i64::from(attribute_set.mode);
+            self.attribute_sets
+                .push(recent.attribute_sets.code(place, attribute_set, || interner.attribute_sets.code(attribute_set)));
             self.stacks.push(stacks[row.stack as usize]);
             self.ts_ns.push(row.ts_ns);
         }
@@ -141,7 +141,7 @@ impl Samples {
         scratch.times.clear();
         scratch.times.extend(order.iter().map(|row| self.ts_ns[*row as usize]));
         self.ts_ns[range.clone()].copy_from_slice(&scratch.times);
-        for column in [&mut self.origins, &mut self.stacks, &mut self.manners] {
+        for column in [&mut self.origins, &mut self.stacks, &mut self.attribute_sets] {
             scratch.codes.clear();
             scratch.codes.extend(order.iter().map(|row| column[*row as usize]));
             column[range.clone()].copy_from_slice(&scratch.codes);
@@ -204,7 +204,7 @@ impl Samples {
                 ts_ns: self.ts_ns[row],
                 origin: self.origins[row],
                 stack: self.stacks[row],
-                manner: self.manners[row],
+                attribute_set: self.attribute_sets[row],
             };
             *place += 1;
         }
@@ -226,7 +226,7 @@ impl Samples {
         self.ts_ns.extend(rows.clone().map(|row| row.ts_ns));
         self.origins.extend(rows.clone().map(|row| row.origin));
         self.stacks.extend(rows.clone().map(|row| row.stack));
-        self.manners.extend(rows.map(|row| row.manner));
+        self.attribute_sets.extend(rows.map(|row| row.attribute_set));
     }
 }
 
@@ -283,7 +283,7 @@ struct Row {
     ts_ns: i64,
     origin: u32,
     stack: u32,
-    manner: u32,
+    attribute_set: u32,
 }
 
 /// Sorts rows of which each stretch that is in order belongs behind the one before but for a few; equal ones stay as
@@ -352,7 +352,7 @@ fn ranks(interner: &Interner) -> Vec<u32> {
 /// begun anew.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    manners: Places<SampleAttributes>,
+    attribute_sets: Places<SampleAttributes>,
 }
 
 /// Values with their codes, each in a place that another with the same place takes from it.
@@ -389,7 +389,7 @@ pub(crate) struct Translation {
     names: [Vec<u32>; 5],
     stacks: Vec<u32>,
     /// The code of each combination of mode, CPU and value, of rows that are no waits; none where there are too many.
-    manners: Vec<Option<u32>>,
+    attribute_sets: Vec<Option<u32>>,
 }
 
 /// Columns of a row group as they are read: codes and what they stand for.
@@ -424,7 +424,7 @@ impl Translation {
                 Values::Numbers(ids) => ids.iter().map(|id| interner.stacks.code(*id)).collect(),
                 Values::Texts(_) => Vec::new(),
             },
-            manners: vec![None; if combined <= MAX_COMBINED { combined } else { 0 }],
+            attribute_sets: vec![None; if combined <= MAX_COMBINED { combined } else { 0 }],
         }
     }
 
@@ -433,7 +433,7 @@ impl Translation {
         for stack in &mut self.stacks {
             *stack = interner.stacks.code(old.stacks[*stack]);
         }
-        self.manners.fill(None);
+        self.attribute_sets.fill(None);
     }
 
     /// Adds the rows of the columns.
@@ -457,14 +457,14 @@ impl Translation {
             let wait = waits.1.number(waits.0[row] as usize);
             let woken = wokens.1.number(wokens.0[row] as usize);
             let known = match (wait, woken) {
-                (None, None) => self.manners.get_mut((mode * cpu_count + cpu) * value_count + value),
+                (None, None) => self.attribute_sets.get_mut((mode * cpu_count + cpu) * value_count + value),
                 _ => None,
             };
             if let Some(Some(code)) = known {
-                to.manners.push(*code);
+                to.attribute_sets.push(*code);
                 continue;
             }
-            let code = interner.manners.code(SampleAttributes {
+            let code = interner.attribute_sets.code(SampleAttributes {
                 mode: self.names[4][mode],
                 cpu: cpus.1.number(cpu),
                 amount: Amount {
@@ -476,7 +476,7 @@ impl Translation {
             if let Some(known) = known {
                 *known = Some(code);
             }
-            to.manners.push(code);
+            to.attribute_sets.push(code);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 type Row = (String, Option<i64>, i64, String);
 
 fn row(rows: &Samples, at: usize, interner: &Interner) -> Row {
-    let (origin, manner) = (interner.origins[rows.origins[at]], interner.manners[rows.manners[at]]);
+    let (origin, attribute_set) = (interner.origins[rows.origins[at]], interner.attribute_sets[rows.attribute_sets[at]]);
     let series = interner.series[origin.series];
     let name = |code| interner.names.text(code);
     let of_series = format!("{} {} {:04}", name(series.kind), name(series.service), series.id + 1000);
@@ -21,9 +21,9 @@ fn row(rows: &Samples, at: usize, interner: &Interner) -> Row {
         name(origin.node),
         name(origin.thread),
         origin.process_id,
-        name(manner.mode),
-        manner.cpu,
-        manner.amount,
+        name(attribute_set.mode),
+        attribute_set.cpu,
+        attribute_set.amount,
         interner.stacks[rows.stacks[at]]
     );
     (of_series, origin.tid, rows.ts_ns[at], rest)
@@ -47,7 +47,7 @@ fn rows(file: i64, count: i64) -> (Samples, Interner) {
             process_id: file % 2,
             tid: (at % 6 > 0).then_some(at % 4),
         }));
-        rows.manners.push(interner.manners.code(SampleAttributes {
+        rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
             mode: interner.names.code(["user", "kernel"][(at % 2) as usize]),
             cpu: (at % 5 > 0).then_some(at % 8),
             amount: Amount {

@@ -57,7 +57,7 @@ pub(crate) struct Rollups {
     hours: Rollup,
     tens: Rollup,
     ways: Interned<Way>,
-    /// Of each manner in the interner.
+    /// Of each attribute set in the interner.
     way_of: Vec<u32>,
     /// An entry of each stack in the interner.
     first_of: Vec<u32>,
@@ -95,9 +95,9 @@ impl Rollups {
         for rollup in [&mut self.minutes, &mut self.hours, &mut self.tens] {
             rollup.begin_series(origin, hour_ns, interner, &self.ways)?;
         }
-        for manner in self.way_of.len()..interner.manners.len() {
-            let manner = interner.manners[manner as u32];
-            self.way_of.push(self.ways.code((manner.mode, manner.amount.value)));
+        for attribute_set in self.way_of.len()..interner.attribute_sets.len() {
+            let attribute_set = interner.attribute_sets[attribute_set as u32];
+            self.way_of.push(self.ways.code((attribute_set.mode, attribute_set.amount.value)));
         }
         if self.ways.len() <= MOST_COUNTED_WAYS {
             self.count_stacks(rows, range.clone(), interner);
@@ -138,8 +138,8 @@ impl Rollups {
     fn find_entries(&mut self, rows: &Samples, range: Range<usize>, interner: &Interner) {
         self.first_of.resize(interner.stacks.len(), NONE);
         self.entry_of.clear();
-        for (stack, manner) in rows.stacks[range.clone()].iter().zip(&rows.manners[range]) {
-            let way = self.way_of[*manner as usize];
+        for (stack, attribute_set) in rows.stacks[range.clone()].iter().zip(&rows.attribute_sets[range]) {
+            let way = self.way_of[*attribute_set as usize];
             let first = &mut self.first_of[*stack as usize];
             let mut entry = *first;
             while entry != NONE && self.entries[entry as usize].way != way {
@@ -180,9 +180,9 @@ impl Rollups {
         let origin = rows.origins[range.start];
         self.tens_of.clear();
         self.tens_of.resize(self.ways.len() * TENS, 0);
-        for (ts_ns, manner) in rows.ts_ns[range.clone()].iter().zip(&rows.manners[range]) {
+        for (ts_ns, attribute_set) in rows.ts_ns[range.clone()].iter().zip(&rows.attribute_sets[range]) {
             let ten = part_of_hour(*ts_ns, TEN_SECONDS_NS);
-            self.tens_of[self.way_of[*manner as usize] as usize * TENS + ten] += 1;
+            self.tens_of[self.way_of[*attribute_set as usize] as usize * TENS + ten] += 1;
         }
         for (place, count) in self.tens_of.iter().enumerate().filter(|(_, count)| **count > 0) {
             let what = (origin, 0, (place / TENS) as u32);
@@ -195,7 +195,7 @@ impl Rollups {
         let origin = rows.origins[range.start];
         let key = |row: usize| {
             let minute = part_of_hour(rows.ts_ns[row], MINUTE_NS);
-            (rows.stacks[row], self.way_of[rows.manners[row] as usize], minute)
+            (rows.stacks[row], self.way_of[rows.attribute_sets[row] as usize], minute)
         };
         let mut keys: Vec<(u32, u32, usize)> = range.map(key).collect();
         keys.sort_unstable();
@@ -212,7 +212,7 @@ impl Rollups {
     fn sort_tens(&mut self, rows: &Samples, range: Range<usize>) {
         let origin = rows.origins[range.start];
         let key = |row: usize| {
-            let way = self.way_of[rows.manners[row] as usize];
+            let way = self.way_of[rows.attribute_sets[row] as usize];
             (way, part_of_hour(rows.ts_ns[row], TEN_SECONDS_NS))
         };
         let mut keys: Vec<(u32, usize)> = range.map(key).collect();
@@ -431,7 +431,7 @@ mod tests {
                 rows.origins.push(origin);
                 rows.stacks
                     .push(interner.stacks.code(row % 100 + (series / 30) as i64 * 100));
-                rows.manners.push(interner.manners.code(SampleAttributes {
+                rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
                     mode: interner.names.code("user"),
                     cpu: None,
                     amount: Amount {
@@ -502,7 +502,7 @@ mod tests {
                 rows.ts_ns.push(ts_ns);
                 rows.origins.push(origin);
                 rows.stacks.push(interner.stacks.code(stack_id));
-                rows.manners.push(interner.manners.code(SampleAttributes {
+                rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
                     mode: names[2],
                     cpu: None,
                     // Roll-ups don't tell them apart.

@@ -179,18 +179,18 @@ fn write_samples(
     group.numbers_of_runs("process_id", &origins, |origin| Some(interner.origins[origin].process_id))?;
     group.texts_of_runs("thread", &origins, names, |origin| interner.origins[origin].thread)?;
     group.numbers_of_runs("tid", &origins, |origin| interner.origins[origin].tid)?;
-    let (manners, kept) = dense(rows.manners[range.clone()].iter().copied(), interner.manners.len());
-    let manner = |code: &u32| interner.manners[*code];
-    let cpus = kept.iter().map(|code| manner(code).cpu);
-    group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &thread_groups)?;
-    group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
+    let (attribute_sets, kept) = dense(rows.attribute_sets[range.clone()].iter().copied(), interner.attribute_sets.len());
+    let attribute_set = |code: &u32| interner.attribute_sets[*code];
+    let cpus = kept.iter().map(|code| attribute_set(code).cpu);
+    group.numbers_of("cpu", &attribute_sets, cpus, size_of::<i32>(), &thread_groups)?;
+    group.texts_of("mode", &attribute_sets, kept.iter().map(|code| attribute_set(code).mode), names)?;
     group.stacks(rows.stacks[range].iter().copied(), &thread_groups, interner)?;
-    let values = kept.iter().map(|code| Some(manner(code).amount.value));
-    group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())?;
-    let waits = kept.iter().map(|code| manner(code).amount.known_wait());
-    group.numbers_of("wait_ns", &manners, waits, size_of::<i64>(), &Runs::new())?;
-    let woken = kept.iter().map(|code| manner(code).amount.known_woken());
-    group.numbers_of("woken_tid", &manners, woken, size_of::<i64>(), &Runs::new())
+    let values = kept.iter().map(|code| Some(attribute_set(code).amount.value));
+    group.numbers_of("value", &attribute_sets, values, size_of::<i64>(), &Runs::new())?;
+    let waits = kept.iter().map(|code| attribute_set(code).amount.known_wait());
+    group.numbers_of("wait_ns", &attribute_sets, waits, size_of::<i64>(), &Runs::new())?;
+    let woken = kept.iter().map(|code| attribute_set(code).amount.known_woken());
+    group.numbers_of("woken_tid", &attribute_sets, woken, size_of::<i64>(), &Runs::new())
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Interner) {
             process_id: -1,
             tid: (!is_absent(&mut random)).then(|| random.below(9) as i64),
         }));
-        rows.manners.push(interner.manners.code(SampleAttributes {
+        rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
             mode: interner.names.code(["user", "kernel"][random.below(2) as usize]),
             cpu: (!is_absent(&mut random)).then(|| random.below(64) as i64),
             amount: Amount {
@@ -95,9 +95,9 @@ type Row = (i64, [String; 5], [Option<i64>; 7]);
 fn expected(rows: &Samples, interner: &Interner) -> Vec<Row> {
     let row = |row: &u32| {
         let at = *row as usize;
-        let (origin, manner) = (interner.origins[rows.origins[at]], interner.manners[rows.manners[at]]);
+        let (origin, attribute_set) = (interner.origins[rows.origins[at]], interner.attribute_sets[rows.attribute_sets[at]]);
         let series = interner.series[origin.series];
-        let texts = [series.kind, origin.node, series.service, origin.thread, manner.mode];
+        let texts = [series.kind, origin.node, series.service, origin.thread, attribute_set.mode];
         (
             rows.ts_ns[at],
             texts.map(|code| interner.names.text(code).to_owned()),
@@ -105,10 +105,10 @@ fn expected(rows: &Samples, interner: &Interner) -> Vec<Row> {
                 Some(series.id),
                 Some(origin.process_id),
                 origin.tid,
-                manner.cpu,
+                attribute_set.cpu,
                 Some(interner.stacks[rows.stacks[at]]),
-                manner.amount.known_wait(),
-                manner.amount.known_woken(),
+                attribute_set.amount.known_wait(),
+                attribute_set.amount.known_woken(),
             ],
         )
     };
@@ -238,7 +238,7 @@ fn threads_of_one_name_have_codes_of_their_own() {
             process_id: node,
             tid: Some(thread),
         }));
-        rows.manners.push(0);
+        rows.attribute_sets.push(0);
         let part = random.below(1 << 20) as f64 / (1 << 20) as f64;
         rows.stacks
             .push(interner.stacks.code(900_f64.powf(part) as i64 * 5 + thread));
@@ -297,7 +297,7 @@ fn of_two_cpus_of_a_thread_a_row_takes_little_more_than_a_bit() {
             process_id: node,
             tid: Some(thread),
         }));
-        rows.manners.push(interner.manners.code(SampleAttributes {
+        rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
             mode,
             cpu: Some(thread + random.below(2) as i64),
             amount: Amount {
