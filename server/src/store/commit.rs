@@ -248,7 +248,7 @@ impl Store {
         }
         let mut new: Vec<Arc<DataFile>> = Vec::new();
         let written = async {
-            let notes = Provenance {
+            let provenance = Provenance {
                 txns: txns.clone(),
                 batches: if table == Table::Samples {
                     group.batches.clone()
@@ -260,7 +260,7 @@ impl Store {
             };
             let writes: Vec<_> = partitions
                 .into_iter()
-                .map(|(partition, rows)| self.write_file(table, partition, rows, WriteProfile::Fresh, notes.clone()))
+                .map(|(partition, rows)| self.write_file(table, partition, rows, WriteProfile::Fresh, provenance.clone()))
                 .collect();
             // In their order; after an error the others end first, so that all that was written is known.
             let written: Vec<_> = futures::stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;
@@ -295,14 +295,14 @@ impl Store {
         partition: String,
         rows: Vec<Pending>,
         profile: WriteProfile,
-        notes: Provenance,
+        provenance: Provenance,
     ) -> Result<Option<Arc<DataFile>>, StoreError> {
         let encode = move || {
             if table == Table::Samples {
-                return row_group::encode(&partition, &Pending::samples(rows), profile, &notes);
+                return row_group::encode(&partition, &Pending::samples(rows), profile, &provenance);
             }
             let batches = Pending::batches(rows).map_err(StoreError::table(table, "gather rows"))?;
-            rows_file::encode(table, &partition, &batches, profile, &notes)
+            rows_file::encode(table, &partition, &batches, profile, &provenance)
         };
         let encoded = tokio::task::spawn_blocking(encode)
             .await

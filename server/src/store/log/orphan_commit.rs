@@ -35,7 +35,7 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
         return Ok(found);
     }
     let mut paths = recover::paths(place, files);
-    // What compaction writes begins as the fresh files do where the hour is not over: their notes tell them apart.
+    // What compaction writes begins as the fresh files do where the hour is not over: their provenance tells them apart.
     paths.retain(|path| {
         path.rsplit('/')
             .next()
@@ -49,11 +49,11 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
     let mut commits = Commits::new();
     for path in paths {
         // What cannot be read is no file of ours, or was not written to its end.
-        let Ok(notes) = Provenance::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
+        let Ok(provenance) = Provenance::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
             continue;
         };
-        if notes.replaces.is_empty() {
-            commits.entry((notes.batches, notes.parts)).or_default().push(path);
+        if provenance.replaces.is_empty() {
+            commits.entry((provenance.batches, provenance.parts)).or_default().push(path);
         }
     }
     let mut sender_window: SenderWindow<()> = SenderWindow::from_txns(txns);

@@ -161,9 +161,9 @@ impl Believed {
                 continue;
             }
             match read_file(place, &path) {
-                Ok((file, notes)) => {
-                    notes.txns.into_iter().for_each(|txn| self.add_txn(txn));
-                    found.push((Arc::new(file), notes.replaces));
+                Ok((file, provenance)) => {
+                    provenance.txns.into_iter().for_each(|txn| self.add_txn(txn));
+                    found.push((Arc::new(file), provenance.replaces));
                 }
                 Err(fault) => put_aside(place, aside, &path, &fault)?,
             }
@@ -295,7 +295,7 @@ pub(crate) fn read_file(place: &TableLocation, path: &str) -> Result<(DataFile, 
     let partition = folder.split_once('=').map_or("", |(_, value)| value).to_owned();
     let rows = FileRows::open(reader.as_ref(), place.table, &below, BATCH_ROWS).map_err(|error| error.to_string())?;
     let batches: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let notes = Provenance::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
+    let provenance = Provenance::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
     let modified = stamp.modified.map(chrono::DateTime::<chrono::Utc>::from);
     let described = rows_file::describe(place.table, &batches).map_err(|error| error.to_string())?;
     let described = DataFile {
@@ -305,7 +305,7 @@ pub(crate) fn read_file(place: &TableLocation, path: &str) -> Result<(DataFile, 
         modified_ms: modified.map(|time| time.timestamp_millis()).unwrap_or_default(),
         ..described
     };
-    Ok((described, notes))
+    Ok((described, provenance))
 }
 
 /// A file that cannot be part of the table, kept from being deleted as one that nobody names.

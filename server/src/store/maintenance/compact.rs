@@ -55,9 +55,9 @@ impl Store {
             return Ok(());
         };
         let batches = vec![Pending::Rows(rows)];
-        let notes = Provenance::of_rewrite(&files);
+        let provenance = Provenance::of_rewrite(&files);
         let Some(new) = self
-            .write_file(table, partition, batches, WriteProfile::Compact, notes)
+            .write_file(table, partition, batches, WriteProfile::Compact, provenance)
             .await?
         else {
             return Err(failed(table, "the files are empty".to_owned()));

@@ -38,7 +38,7 @@ pub(crate) struct Hour {
     sources: Vec<Arc<DataFile>>,
     rollups: Option<Rollups>,
     /// What the files of samples say of themselves.
-    notes: Provenance,
+    provenance: Provenance,
     /// Which of them are to be written.
     wanted: [bool; Table::ROLLUPS.len()],
     to: Sender<(Table, Encoded)>,
@@ -64,7 +64,7 @@ impl Hour {
             file: rewrite.then_some(None),
             sources: if rewrite { Vec::new() } else { job.files.clone() },
             rollups: job.whole.then(Rollups::new),
-            notes: Provenance::of_rewrite(&job.files),
+            provenance: Provenance::of_rewrite(&job.files),
             wanted: job.rollups,
             to,
         }
@@ -78,7 +78,7 @@ impl Hour {
     /// Does it, of files that have these paths below the data root. CPU-bound: call it on a blocking thread. Returns
     /// the number of rows that were read.
     pub(crate) fn merge(mut self, reader: &dyn RangeReader, files: &[String]) -> Result<u64, StoreError> {
-        self.notes.inherit(reader, files)?;
+        self.provenance.inherit(reader, files)?;
         merge(reader, files, ROW_GROUP_ROWS, &mut self)?;
         self.finish_file()?;
         if let Some(rollups) = self.rollups.take() {
@@ -111,7 +111,7 @@ impl Hour {
                     let most = MAX_ROWS as usize + MOST_OF_SERVICE;
                     let rows = if self.whole { self.left.min(most) } else { self.left };
                     let bytes = rows * profile.sample_bytes();
-                    file.insert(CodedFile::new(Table::Samples, profile, &self.notes, bytes)?)
+                    file.insert(CodedFile::new(Table::Samples, profile, &self.provenance, bytes)?)
                 }
             };
             file.write_samples(&self.rows, 0..self.ordered, interner)?;

@@ -32,7 +32,7 @@ pub(crate) fn encode(
     partition: &str,
     samples: &[Arc<FreshSamples>],
     profile: WriteProfile,
-    notes: &Provenance,
+    provenance: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
     let (mut rows, mut interner, mut recent) = (Samples::default(), Interner::default(), Recent::default());
     rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
@@ -45,7 +45,7 @@ pub(crate) fn encode(
         return Ok(None);
     }
     rows.sort(&interner);
-    let mut file = CodedFile::new(Table::Samples, profile, notes, rows.len() * profile.sample_bytes())?;
+    let mut file = CodedFile::new(Table::Samples, profile, provenance, rows.len() * profile.sample_bytes())?;
     file.write_groups(&rows, ROW_GROUP_ROWS, &interner)?;
     file.finish(partition, PART).map(Some)
 }
@@ -63,14 +63,14 @@ pub(crate) struct CodedFile {
 }
 
 impl CodedFile {
-    /// A file of about so many bytes: one that grows is copied again and again. `notes`: what it says of itself.
+    /// A file of about so many bytes: one that grows is copied again and again. `provenance`: what it says of itself.
     pub(crate) fn new(
         table: Table,
         profile: WriteProfile,
-        notes: &Provenance,
+        provenance: &Provenance,
         bytes: usize,
     ) -> Result<Self, StoreError> {
-        let (writer, _) = rows_file::writer(table, profile, notes, bytes)
+        let (writer, _) = rows_file::writer(table, profile, provenance, bytes)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(failed(table))?;
         let compressor = |profile: WriteProfile| {

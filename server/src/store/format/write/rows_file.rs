@@ -82,7 +82,7 @@ pub(crate) fn encode(
     partition: &str,
     batches: &[RecordBatch],
     profile: WriteProfile,
-    notes: &Provenance,
+    provenance: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
     let gathered = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
     if gathered.num_rows() == 0 {
@@ -95,22 +95,22 @@ pub(crate) fn encode(
     let rows = rows
         .project(&columns)
         .map_err(StoreError::table(table, "drop the partition column"))?;
-    let mut file = FileBuilder::new(table, profile, notes)?;
+    let mut file = FileBuilder::new(table, profile, provenance)?;
     file.write(&rows)?;
     file.finish(partition, PART).map(Some)
 }
 
-/// What begins a file, of about so many bytes. `notes`: what it says of itself.
+/// What begins a file, of about so many bytes. `provenance`: what it says of itself.
 pub(crate) fn writer(
     table: Table,
     profile: WriteProfile,
-    notes: &Provenance,
+    provenance: &Provenance,
     bytes: usize,
 ) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
     let file = Vec::with_capacity(bytes);
     let mut writer = ArrowWriter::try_new(file, table.file_schema(), Some(properties(table, profile)))?;
-    if let Some(notes) = notes.write() {
-        writer.append_key_value_metadata(notes);
+    if let Some(provenance) = provenance.write() {
+        writer.append_key_value_metadata(provenance);
     }
     Ok(writer)
 }
@@ -125,11 +125,11 @@ pub(crate) struct FileBuilder {
 }
 
 impl FileBuilder {
-    /// `notes`: what the file says of itself.
-    pub(crate) fn new(table: Table, profile: WriteProfile, notes: &Provenance) -> Result<Self, StoreError> {
+    /// `provenance`: what the file says of itself.
+    pub(crate) fn new(table: Table, profile: WriteProfile, provenance: &Provenance) -> Result<Self, StoreError> {
         Ok(Self {
             table,
-            writer: writer(table, profile, notes, 0).map_err(StoreError::table(table, "encode a file"))?,
+            writer: writer(table, profile, provenance, 0).map_err(StoreError::table(table, "encode a file"))?,
             rows: 0,
             ranges: Ranges::default(),
         })
