@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Unlogged {
+pub(crate) struct OrphanCommits {
     pub(crate) files: Vec<Arc<DataFile>>,
     /// What the log has to say of their batches.
     pub(crate) txns: Vec<Txn>,
@@ -29,13 +29,13 @@ type Commits = BTreeMap<(Vec<(String, i64)>, usize), Vec<String>>;
 
 /// Looks in a table's folder for files that its log, which names `files` and has `txns`, knows nothing of. Reads what
 /// it finds: call it on a blocking thread.
-pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn]) -> Result<Unlogged, RootError> {
-    let mut found = Unlogged::default();
+pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn]) -> Result<OrphanCommits, RootError> {
+    let mut found = OrphanCommits::default();
     if Table::ROLLUPS.contains(&place.table) {
         return Ok(found);
     }
     let mut paths = recover::paths(place, files);
-    // What compaction writes begins as the fresh files do where the hour is not over: their provenance tells them apart.
+    // What compaction writes begins as the fresh files do where the hour is not over; provenance tells them apart.
     paths.retain(|path| {
         path.rsplit('/')
             .next()
