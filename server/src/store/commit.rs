@@ -72,12 +72,12 @@ impl Store {
     /// pending is not stored again: the answer comes with the first's.
     pub fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Ticket, StoreError> {
         self.query_pool.ingest_comes();
-        let print = if id.is_some() { fingerprint(&rows) } else { 0 };
+        let fingerprint = if id.is_some() { fingerprint(&rows) } else { 0 };
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
         if let Some(id) = &id {
             may_send(&inbox.sender_window, id, &rows.sender)?;
-            let ack = if inbox.sender_window.differs(&id.instance, id.number, print) {
+            let ack = if inbox.sender_window.differs(&id.instance, id.number, fingerprint) {
                 Ack::Conflict
             } else {
                 Ack::Duplicate
@@ -149,7 +149,7 @@ impl Store {
         let waiter = group.done.subscribe();
         if let Some(id) = id {
             let sender_window = &mut inbox.sender_window;
-            sender_window.add_pending(&id.instance, rows.sender.owner, id.number, print, waiter.clone());
+            sender_window.add_pending(&id.instance, rows.sender.owner, id.number, fingerprint, waiter.clone());
             group.batches.push((id.instance, id.number));
         }
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -454,17 +454,17 @@ pub struct Ticket {
 /// Of a batch's samples, in whatever order: how many, when where that was sent, and of which stacks. A sum of hashes,
 /// since a Collector may sort them anew.
 fn fingerprint(rows: &Rows) -> Fingerprint {
-    let mut print = 0_u64;
+    let mut sum = 0_u64;
     for samples in &rows.samples {
         for (ts_ns, stack_id) in samples.times_and_stacks() {
             let ts_ns = if Some(ts_ns) == rows.stand_in_ns { 0 } else { ts_ns };
             // A multiplication mixes as much as is needed where nobody attacks (Knuth 6.4): odd 64-bit golden ratio.
             let mixed = (ts_ns as u64 ^ (stack_id as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            print = print.wrapping_add(mixed ^ (mixed >> 29));
+            sum = sum.wrapping_add(mixed ^ (mixed >> 29));
         }
-        print = print.wrapping_add(samples.num_rows() as u64);
+        sum = sum.wrapping_add(samples.num_rows() as u64);
     }
-    print
+    sum
 }
 
 impl Store {

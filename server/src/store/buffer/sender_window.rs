@@ -42,7 +42,7 @@ struct Instance<W> {
     skipped: Vec<(i64, i64)>,
     pending: BTreeMap<i64, W>,
     /// What the latest numbers hold, pending ones included; since the start only.
-    prints: BTreeMap<i64, Fingerprint>,
+    fingerprints: BTreeMap<i64, Fingerprint>,
 }
 
 /// Whose an instance is: hashes of a token and of a node's name; 0 where there is none.
@@ -72,7 +72,7 @@ impl Owner {
 pub(crate) type Fingerprint = u64;
 
 /// Numbers whose content is remembered: more than a sender has in flight.
-const PRINTS: usize = 16;
+const MOST_FINGERPRINTS: usize = 16;
 
 /// What is known of a batch.
 #[derive(Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl<W: Clone> SenderWindow<W> {
             logged_owner: (Owner::default(), 0),
             skipped: Vec::new(),
             pending: BTreeMap::new(),
-            prints: BTreeMap::new(),
+            fingerprints: BTreeMap::new(),
         })
     }
 
@@ -174,15 +174,22 @@ impl<W: Clone> SenderWindow<W> {
     }
 
     /// Whether a batch of this number is known to hold something else.
-    pub(crate) fn differs(&self, instance: &str, number: i64, print: Fingerprint) -> bool {
+    pub(crate) fn differs(&self, instance: &str, number: i64, fingerprint: Fingerprint) -> bool {
         let known = self
             .instances
             .get(instance)
-            .and_then(|instance| instance.prints.get(&number));
-        known.is_some_and(|known| *known != print)
+            .and_then(|instance| instance.fingerprints.get(&number));
+        known.is_some_and(|known| *known != fingerprint)
     }
 
-    pub(crate) fn add_pending(&mut self, instance: &str, sender: Owner, number: i64, print: Fingerprint, waiter: W) {
+    pub(crate) fn add_pending(
+        &mut self,
+        instance: &str,
+        sender: Owner,
+        number: i64,
+        fingerprint: Fingerprint,
+        waiter: W,
+    ) {
         let instance = self.instance(instance);
         instance.owner = Owner {
             token: sender.token,
@@ -193,9 +200,9 @@ impl<W: Clone> SenderWindow<W> {
             },
         };
         instance.pending.insert(number, waiter);
-        instance.prints.insert(number, print);
-        while instance.prints.len() > PRINTS {
-            instance.prints.pop_first();
+        instance.fingerprints.insert(number, fingerprint);
+        while instance.fingerprints.len() > MOST_FINGERPRINTS {
+            instance.fingerprints.pop_first();
         }
     }
 
@@ -262,7 +269,7 @@ impl<W: Clone> SenderWindow<W> {
     pub(crate) fn forget_pending(&mut self) {
         for instance in self.instances.values_mut() {
             for number in std::mem::take(&mut instance.pending).keys() {
-                instance.prints.remove(number);
+                instance.fingerprints.remove(number);
             }
         }
     }
