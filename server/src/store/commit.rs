@@ -134,8 +134,8 @@ impl Store {
             .inspect_err(|_| inbox.known.forget(&new_ids))?;
         let samples = rows.samples.into_iter().filter(|samples| samples.num_rows() > 0);
         fresh[Table::Samples.index()].extend(samples.map(|samples| Pending::Samples(Arc::new(samples))));
-        let account = rows.batch.map(|account| Pending::Account(Arc::new(account)));
-        fresh[Table::Batches.index()].extend(account);
+        let report = rows.batch.map(|report| Pending::Report(Arc::new(report)));
+        fresh[Table::Batches.index()].extend(report);
         let bytes: usize = fresh.iter().flatten().map(Pending::bytes).sum();
         let group = &mut inbox.group;
         group.requests += 1;
@@ -354,8 +354,8 @@ impl Store {
         self.committed.notify_waiters();
         let mut nodes = lock_mutex(&self.nodes);
         for pending in &group.rows[Table::Batches.index()] {
-            if let Pending::Account(account) = pending {
-                nodes.add(account);
+            if let Pending::Report(report) = pending {
+                nodes.add(report);
             }
         }
         drop(nodes);

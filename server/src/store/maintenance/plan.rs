@@ -131,7 +131,7 @@ impl Plan<'_> {
             .collect()
     }
 
-    /// The rewrites of a dictionary, or of the accounts, that are due.
+    /// The rewrites of a dictionary, or of the reports, that are due.
     pub(crate) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Rewrite> {
         let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
         let max_rows = max_day_rows(table);
