@@ -44,7 +44,7 @@ pub(crate) fn faults(place: &TableLocation) -> Result<Vec<Fault>, RootError> {
     checksums::faults(&place.log())
 }
 
-/// Makes a log sound again. A file that only names the newest checkpoint is put aside: the library does without it.
+/// Makes a log intact again. A file that only names the newest checkpoint is put aside: the library does without it.
 pub(crate) async fn mend(place: &TableLocation, faults: &[Fault]) -> Result<(), StoreError> {
     let is_side_file = |fault: &Fault| fault.name == checksums::HINT || fault.name == checksums::SUMS;
     let aside = place.waiting(aside).await;
@@ -71,7 +71,7 @@ fn aside(place: &TableLocation) -> Result<String, RootError> {
     Ok(aside)
 }
 
-/// Where the sound part of a damaged log is read.
+/// Where the intact part of a damaged log is read.
 fn trusted(aside: &str) -> String {
     format!("{aside}/trusted")
 }
@@ -121,10 +121,10 @@ struct Believed {
     txns: HashMap<String, Txn>,
 }
 
-/// The log up to its first damaged entry, by the library, in a folder that has the sound files only.
+/// The log up to its first damaged entry, by the library, in a folder that has the intact files only.
 async fn believed(place: &TableLocation, aside: &str) -> Result<Believed, StoreError> {
-    let sound = place.waiting(|place| checksums::trusted(&place.log())).await;
-    let (checkpoint, entries) = sound.map_err(place.root_failed("read its log"))?;
+    let intact = place.waiting(|place| checksums::trusted(&place.log())).await;
+    let (checkpoint, entries) = intact.map_err(place.root_failed("read its log"))?;
     let version = entries.last().copied().or(checkpoint);
     if version.is_none() {
         return Ok(Believed::default());

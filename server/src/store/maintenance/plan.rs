@@ -223,10 +223,10 @@ mod tests {
     }
 
     fn at(now_partition: &str, now_ms: i64) -> Plan<'_> {
-        static SOUND: std::sync::LazyLock<HashSet<String>> = std::sync::LazyLock::new(HashSet::new);
+        static NONE_DAMAGED: std::sync::LazyLock<HashSet<String>> = std::sync::LazyLock::new(HashSet::new);
         Plan {
-            damaged: &SOUND,
-            too_large: &SOUND,
+            damaged: &NONE_DAMAGED,
+            too_large: &NONE_DAMAGED,
             now_partition,
             now_ms,
             settle_ms: 1000,
