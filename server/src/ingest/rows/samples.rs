@@ -7,7 +7,7 @@ use crate::ingest::rows::frames::Dictionary;
 use crate::ingest::rows::labels::{MAX_TYPES, push_labels, start_of, with_unit};
 use crate::ingest::rows::rejected::Rejected;
 use crate::ingest::rows::resource::{ResourceContext, first_of};
-use crate::ingest::rows::senders::{Known, lock};
+use crate::ingest::rows::senders::{KnownSender, lock};
 use crate::ingest::rows::text::push_text;
 use crate::ingest::rows::types::{SenderKind, TypeRow};
 use crate::ingest::rows::values::{MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
@@ -48,7 +48,7 @@ pub(super) struct Samples<'a> {
     /// By those but for its CPU, one by one.
     by_attributes: HashMap<Vec<i32>, u32, foldhash::fast::RandomState>,
     /// Who sends.
-    pub(super) known: Arc<Mutex<Known>>,
+    pub(super) known: Arc<Mutex<KnownSender>>,
 }
 
 /// What the attributes of a sample say.

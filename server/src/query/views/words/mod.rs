@@ -68,7 +68,7 @@ pub struct Found {
 }
 
 /// Label and value of a hit; of a function its module and kind too.
-type Known = (String, String, Option<(String, Kind)>);
+type HitKey = (String, String, Option<(String, Kind)>);
 
 /// Hits as they come.
 struct Hits {
@@ -76,7 +76,7 @@ struct Hits {
     limit: usize,
     /// The worst on top.
     best: BinaryHeap<Hit>,
-    known: HashSet<Known, foldhash::fast::RandomState>,
+    known: HashSet<HitKey, foldhash::fast::RandomState>,
     texts_bytes: usize,
     held: Reservation,
     counts: BTreeMap<String, usize>,
