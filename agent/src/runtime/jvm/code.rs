@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::layout::{Heaps, Layout, NumberField, Spot};
+use super::layout::{BlobAddress, Heaps, Layout, NumberField};
 use super::{ADDRESSES, ReadMemory, Unreadable, number, pointer};
 
 /// Three in today's VMs, four with the one for hot code.
@@ -194,7 +194,7 @@ impl Jvm {
             method: blob.method,
             orig_pc: blob.orig_pc,
             deopt: blob.deopt.single(),
-            deopt_mh: blob.deopt_mh.map(Spot::single),
+            deopt_mh: blob.deopt_mh.map(BlobAddress::single),
             const_method: method.const_method,
             const_method_bytes: method.const_bytes,
             code_bytes: method.code_bytes,

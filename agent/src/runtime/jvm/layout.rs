@@ -66,14 +66,14 @@ impl NumberField {
 
 /// An address that belongs to a code blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct BlobAddress {
     /// Where the blob has a pointer that the rest counts from; None where that is the blob itself.
     pub(super) pointer: Option<u16>,
     /// Numbers of the blob that are added.
     pub(super) plus: [Option<NumberField>; 2],
 }
 
-impl Spot {
+impl BlobAddress {
     fn pointed(pointer: u16) -> Self {
         Self {
             pointer: Some(pointer),
@@ -151,7 +151,7 @@ pub(super) struct BlobLayout {
     pub(super) header_bytes: NumberField,
     pub(super) frame_words: NumberField,
     pub(super) frame_complete: NumberField,
-    pub(super) code_begin: Spot,
+    pub(super) code_begin: BlobAddress,
     /// Behind the code.
     pub(super) data: NumberField,
     pub(super) kind: Option<NumberField>,
@@ -160,11 +160,11 @@ pub(super) struct BlobLayout {
     pub(super) method: u16,
     pub(super) compile_id: NumberField,
     pub(super) orig_pc: NumberField,
-    pub(super) deopt: Spot,
-    pub(super) deopt_mh: Option<Spot>,
-    pub(super) pcs: (Spot, Spot),
-    pub(super) scopes: (Spot, Spot),
-    pub(super) metadata: (Spot, Spot),
+    pub(super) deopt: BlobAddress,
+    pub(super) deopt_mh: Option<BlobAddress>,
+    pub(super) pcs: (BlobAddress, BlobAddress),
+    pub(super) scopes: (BlobAddress, BlobAddress),
+    pub(super) metadata: (BlobAddress, BlobAddress),
     pub(super) pc_desc_bytes: u16,
     pub(super) pc_offset: NumberField,
     pub(super) scope_offset: NumberField,
@@ -336,25 +336,25 @@ impl Wanted<'_> {
         // What was CompiledMethod's from JDK 9 to 22 is nmethod's before and after.
         let owners = ["nmethod", "CompiledMethod"];
         let code_begin = match self.offset("CodeBlob", "_code_begin") {
-            Ok(pointer) => Spot::pointed(pointer),
-            Err(_) => Spot::behind(None, self.number("CodeBlob", "_code_offset")?),
+            Ok(pointer) => BlobAddress::pointed(pointer),
+            Err(_) => BlobAddress::behind(None, self.number("CodeBlob", "_code_offset")?),
         };
         let deopt = match self.offset("CompiledMethod", "_deopt_handler_begin") {
-            Ok(pointer) => Spot::pointed(pointer),
+            Ok(pointer) => BlobAddress::pointed(pointer),
             Err(_) => {
                 let names = [
                     "_deopt_handler_offset",
                     "_deopt_handler_entry_offset",
                     "_deoptimize_offset",
                 ];
-                Spot::behind(None, self.number_of("nmethod", &names)?)
+                BlobAddress::behind(None, self.number_of("nmethod", &names)?)
             }
         };
         let deopt_mh = match self.offset("CompiledMethod", "_deopt_mh_handler_begin") {
-            Ok(pointer) => Some(Spot::pointed(pointer)),
+            Ok(pointer) => Some(BlobAddress::pointed(pointer)),
             Err(_) => {
                 let place = self.number_of("nmethod", &["_deopt_mh_handler_offset", "_deoptimize_mh_offset"]);
-                place.ok().map(|place| Spot::behind(None, place))
+                place.ok().map(|place| BlobAddress::behind(None, place))
             }
         };
         let [pcs, scopes] = self.debug_information()?;
@@ -383,41 +383,41 @@ impl Wanted<'_> {
     }
 
     /// Begins and ends of the PcDescs and of the scopes. Since JDK 23 they lie outside of the code.
-    fn debug_information(&self) -> Result<[(Spot, Spot); 2], LayoutError> {
+    fn debug_information(&self) -> Result<[(BlobAddress, BlobAddress); 2], LayoutError> {
         let pcs = self.number("nmethod", "_scopes_pcs_offset")?;
         if let Ok(outside) = self.offset("nmethod", "_immutable_data") {
-            let spot = |name| Ok::<_, LayoutError>(Spot::behind(Some(outside), self.number("nmethod", name)?));
-            let scopes = spot("_scopes_data_offset")?;
+            let address_of = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("nmethod", name)?));
+            let scopes = address_of("_scopes_data_offset")?;
             return Ok([
-                (Spot::behind(Some(outside), pcs), scopes),
-                (scopes, spot("_immutable_data_size")?),
+                (BlobAddress::behind(Some(outside), pcs), scopes),
+                (scopes, address_of("_immutable_data_size")?),
             ]);
         }
-        let pcs = Spot::behind(None, pcs);
+        let pcs = BlobAddress::behind(None, pcs);
         let scopes = match self.offset("CompiledMethod", "_scopes_data_begin") {
-            Ok(pointer) => Spot::pointed(pointer),
-            Err(_) => Spot::behind(None, self.number("nmethod", "_scopes_data_offset")?),
+            Ok(pointer) => BlobAddress::pointed(pointer),
+            Err(_) => BlobAddress::behind(None, self.number("nmethod", "_scopes_data_offset")?),
         };
-        let end = Spot::behind(None, self.number("nmethod", "_dependencies_offset")?);
+        let end = BlobAddress::behind(None, self.number("nmethod", "_dependencies_offset")?);
         Ok([(pcs, end), (scopes, pcs)])
     }
 
     /// Begin and end of the table of methods that the scopes name. It lies before the scopes until JDK 22, at the end
     /// of the blob's data until 24, and outside of the code cache since 25.
-    fn metadata(&self, scopes: Spot) -> Result<(Spot, Spot), LayoutError> {
+    fn metadata(&self, scopes: BlobAddress) -> Result<(BlobAddress, BlobAddress), LayoutError> {
         if let Ok(outside) = self.offset("CodeBlob", "_mutable_data") {
-            let spot = |name| Ok::<_, LayoutError>(Spot::behind(Some(outside), self.number("CodeBlob", name)?));
-            return Ok((spot("_relocation_size")?, spot("_mutable_data_size")?));
+            let address_of = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("CodeBlob", name)?));
+            return Ok((address_of("_relocation_size")?, address_of("_mutable_data_size")?));
         }
         let place = self.number("nmethod", "_metadata_offset")?;
         if self.offset("nmethod", "_immutable_data").is_err() {
-            return Ok((Spot::behind(None, place), scopes));
+            return Ok((BlobAddress::behind(None, place), scopes));
         }
-        let begin = Spot {
+        let begin = BlobAddress {
             pointer: None,
             plus: [Some(self.number("CodeBlob", "_data_offset")?), Some(place)],
         };
-        Ok((begin, Spot::behind(None, self.number("CodeBlob", "_size")?)))
+        Ok((begin, BlobAddress::behind(None, self.number("CodeBlob", "_size")?)))
     }
 
     fn method(&self) -> Result<MethodLayout, LayoutError> {
