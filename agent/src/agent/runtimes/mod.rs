@@ -79,8 +79,8 @@ const MAX_REASON_BYTES: usize = 47;
 /// Files that are remembered, for each language.
 const MAX_FILES: usize = 8192;
 
-/// What is known of a place.
-pub(super) struct Known {
+/// What a place was named.
+pub(super) struct NamedPlace {
     pub(super) frames: Frames,
     /// Asking again brings nothing else.
     pub(super) is_final: bool,
@@ -389,12 +389,18 @@ impl Runtimes {
 
     /// The frames of a place, leaf first: of compiled code also the functions that were inlined there. `tgid` is the
     /// program's process in /proc while it runs.
-    pub(super) fn frames(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Known {
+    pub(super) fn frames(
+        &mut self,
+        key: ProgramKey,
+        place: RuntimePlace,
+        tgid: Option<u32>,
+        now_ns: u64,
+    ) -> NamedPlace {
         if let Some(frames) = self.known.recall((key, place)) {
             return known(frames);
         }
         if let Some(frames) = self.late.until_asked(&(key, place), now_ns) {
-            return Known {
+            return NamedPlace {
                 is_final: false,
                 ..known(frames)
             };
@@ -419,7 +425,7 @@ impl Runtimes {
         }
         if let Some(frames) = of_function.or_else(|| self.late.get(&(key, place))) {
             // Its line is not known; where too much was asked for, it is another time.
-            return Known {
+            return NamedPlace {
                 is_final: !matches!(unnamed, Unnamed::PutOff(_)),
                 ..known(frames)
             };
@@ -510,20 +516,26 @@ impl Runtimes {
     }
 
     /// With this name until it is asked for again, if it is.
-    fn in_part(&mut self, key: ProgramKey, place: RuntimePlace, frames: &Frames, now_ns: u64) -> Known {
+    fn in_part(&mut self, key: ProgramKey, place: RuntimePlace, frames: &Frames, now_ns: u64) -> NamedPlace {
         let is_final = self.late.add((key, place), frames, now_ns);
         if is_final {
             self.late.remove(&(key, place));
             self.known.remember((key, place), Arc::clone(frames));
         }
-        Known {
+        NamedPlace {
             is_final,
             ..known(Arc::clone(frames))
         }
     }
 
     /// Without a name until it is asked for again, if it is, and that not for ever.
-    fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace, nameless: Nameless, now_ns: u64) -> Known {
+    fn nameless_for_now(
+        &mut self,
+        key: ProgramKey,
+        place: RuntimePlace,
+        nameless: Nameless,
+        now_ns: u64,
+    ) -> NamedPlace {
         if !LANGUAGES[language_of(place.frame)].comes_back() {
             return self.nameless(place, true);
         }
@@ -546,13 +558,13 @@ impl Runtimes {
         self.nameless(place, is_final)
     }
 
-    fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> Known {
+    fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> NamedPlace {
         let language = LANGUAGES[language_of(place.frame)];
         let frame = self.known.intern(Frame {
             kind: FrameKind::Interpreted(language.name()),
             ..Frame::unknown()
         });
-        Known {
+        NamedPlace {
             is_final,
             ..known(Arc::from([frame]))
         }
@@ -585,8 +597,8 @@ fn find(
     language.find(key, table, files)
 }
 
-fn known(frames: Frames) -> Known {
-    Known {
+fn known(frames: Frames) -> NamedPlace {
+    NamedPlace {
         is_gap: frames.iter().any(|frame| frame.kind == FrameKind::Unknown),
         frames,
         is_final: true,

@@ -87,7 +87,7 @@ fn a_name_in_part_holds_until_there_is_a_whole_one() {
         });
         Frames::from([frame])
     };
-    let told = |known: Known| {
+    let told = |known: NamedPlace| {
         let name = known.frames[0].function.as_deref().map(str::to_owned);
         (name, known.is_final)
     };
