@@ -144,7 +144,7 @@ fn tables_of_all_programs_stay_within_their_memory() {
             exec_id: 0,
         };
         let reader: Arc<dyn Reader> = Arc::<Learned>::clone(reader);
-        runtimes.programs.entry(key).or_default().of_languages[1] = Some(State::Ready(reader));
+        runtimes.programs.entry(key).or_default().of_languages[1] = Some(RuntimeState::Ready(reader));
     }
     let learn = |bytes: u64| {
         readers
