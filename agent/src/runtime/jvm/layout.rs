@@ -386,11 +386,11 @@ impl Wanted<'_> {
     fn debug_information(&self) -> Result<[(BlobAddress, BlobAddress); 2], LayoutError> {
         let pcs = self.number("nmethod", "_scopes_pcs_offset")?;
         if let Ok(outside) = self.offset("nmethod", "_immutable_data") {
-            let address_of = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("nmethod", name)?));
-            let scopes = address_of("_scopes_data_offset")?;
+            let field = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("nmethod", name)?));
+            let scopes = field("_scopes_data_offset")?;
             return Ok([
                 (BlobAddress::behind(Some(outside), pcs), scopes),
-                (scopes, address_of("_immutable_data_size")?),
+                (scopes, field("_immutable_data_size")?),
             ]);
         }
         let pcs = BlobAddress::behind(None, pcs);
@@ -406,8 +406,8 @@ impl Wanted<'_> {
     /// of the blob's data until 24, and outside of the code cache since 25.
     fn metadata(&self, scopes: BlobAddress) -> Result<(BlobAddress, BlobAddress), LayoutError> {
         if let Ok(outside) = self.offset("CodeBlob", "_mutable_data") {
-            let address_of = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("CodeBlob", name)?));
-            return Ok((address_of("_relocation_size")?, address_of("_mutable_data_size")?));
+            let field = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("CodeBlob", name)?));
+            return Ok((field("_relocation_size")?, field("_mutable_data_size")?));
         }
         let place = self.number("nmethod", "_metadata_offset")?;
         if self.offset("nmethod", "_immutable_data").is_err() {
