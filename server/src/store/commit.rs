@@ -260,7 +260,9 @@ impl Store {
             };
             let writes: Vec<_> = partitions
                 .into_iter()
-                .map(|(partition, rows)| self.write_file(table, partition, rows, WriteProfile::Fresh, provenance.clone()))
+                .map(|(partition, rows)| {
+                    self.write_file(table, partition, rows, WriteProfile::Fresh, provenance.clone())
+                })
                 .collect();
             // In their order; after an error the others end first, so that all that was written is known.
             let written: Vec<_> = futures::stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;

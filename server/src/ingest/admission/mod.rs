@@ -1,4 +1,4 @@
-//! Which requests are taken in, and when: bodies and permits, the decode queue, decompression, and what senders are told.
+//! Which requests are taken in, and when: permits for bodies, the decode queue, decompression, what senders are told.
 //!
 //! In: the bytes of a request and its sender. Out: rows in the store, and the outcome. Never reads a message itself.
 

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 type Row = (String, Option<i64>, i64, String);
 
 fn row(rows: &Samples, at: usize, interner: &Interner) -> Row {
-    let (origin, attribute_set) = (interner.origins[rows.origins[at]], interner.attribute_sets[rows.attribute_sets[at]]);
+    let origin = interner.origins[rows.origins[at]];
+    let attribute_set = interner.attribute_sets[rows.attribute_sets[at]];
     let series = interner.series[origin.series];
     let name = |code| interner.names.text(code);
     let of_series = format!("{} {} {:04}", name(series.kind), name(series.service), series.id + 1000);

@@ -179,7 +179,8 @@ fn write_samples(
     group.numbers_of_runs("process_id", &origins, |origin| Some(interner.origins[origin].process_id))?;
     group.texts_of_runs("thread", &origins, names, |origin| interner.origins[origin].thread)?;
     group.numbers_of_runs("tid", &origins, |origin| interner.origins[origin].tid)?;
-    let (attribute_sets, kept) = dense(rows.attribute_sets[range.clone()].iter().copied(), interner.attribute_sets.len());
+    let of_rows = rows.attribute_sets[range.clone()].iter().copied();
+    let (attribute_sets, kept) = dense(of_rows, interner.attribute_sets.len());
     let attribute_set = |code: &u32| interner.attribute_sets[*code];
     let cpus = kept.iter().map(|code| attribute_set(code).cpu);
     group.numbers_of("cpu", &attribute_sets, cpus, size_of::<i32>(), &thread_groups)?;

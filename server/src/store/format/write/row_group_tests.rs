@@ -95,7 +95,8 @@ type Row = (i64, [String; 5], [Option<i64>; 7]);
 fn expected(rows: &Samples, interner: &Interner) -> Vec<Row> {
     let row = |row: &u32| {
         let at = *row as usize;
-        let (origin, attribute_set) = (interner.origins[rows.origins[at]], interner.attribute_sets[rows.attribute_sets[at]]);
+        let origin = interner.origins[rows.origins[at]];
+        let attribute_set = interner.attribute_sets[rows.attribute_sets[at]];
         let series = interner.series[origin.series];
         let texts = [series.kind, origin.node, series.service, origin.thread, attribute_set.mode];
         (
@@ -275,7 +276,8 @@ fn threads_of_one_name_have_codes_of_their_own() {
     let mut plain = Vec::new();
     let placed: Vec<u32> = codes.iter().map(|code| places[*code as usize]).collect();
     hybrid(&placed, 16, &mut plain);
-    let by_frequency = zstd::bulk::compress(&plain, WriteProfile::Fresh.level()).unwrap().len() + 8 * interner.stacks.len();
+    let packed = zstd::bulk::compress(&plain, WriteProfile::Fresh.level()).unwrap();
+    let by_frequency = packed.len() + 8 * interner.stacks.len();
     let now = group.metadata().column(stacks).compressed_size() as usize;
     assert!(now < by_frequency * 7 / 8, "{now} of {by_frequency}");
 }
