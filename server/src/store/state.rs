@@ -181,7 +181,7 @@ impl Store {
         self.view.read().unwrap_or_else(PoisonError::into_inner).of_one_reader()
     }
 
-    /// Every agent's latest account, newest first.
+    /// Every agent's latest report, newest first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         lock_mutex(&self.nodes).list()
     }

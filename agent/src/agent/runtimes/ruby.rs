@@ -9,7 +9,7 @@ use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_ruby, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::ruby::{Place, Ruby, SYMBOLS, Walked};
+use crate::runtime::ruby::{MappedInterpreter, Ruby, SYMBOLS, Walked};
 
 /// `profile.frame.type` of OTLP.
 const LANGUAGE: &str = "ruby";
@@ -64,7 +64,7 @@ impl Language for CRuby {
         let (module, bias, file) = (Arc::clone(&library.module), library.bias, Arc::clone(file));
         Box::new(move || {
             let (code, data) = file.segments(&module, bias);
-            let place = Place {
+            let place = MappedInterpreter {
                 symbol: &|name| file.address_of(name, bias),
                 learn: &|name, address| file.learn(name, address.wrapping_sub(bias)),
                 data,

@@ -42,7 +42,7 @@ impl CommitGroup {
 #[derive(Debug)]
 pub(crate) struct CommitQueue {
     pub(crate) group: CommitGroup,
-    pub(crate) ledger: SenderWindow<Waiter>,
+    pub(crate) sender_window: SenderWindow<Waiter>,
     pub(crate) known: SeenIds,
     /// Of the gathering group and of the one that is being written.
     pub(crate) bytes: u64,
@@ -50,10 +50,10 @@ pub(crate) struct CommitQueue {
 }
 
 impl CommitQueue {
-    pub(crate) fn new(ledger: SenderWindow<Waiter>) -> Self {
+    pub(crate) fn new(sender_window: SenderWindow<Waiter>) -> Self {
         Self {
             group: CommitGroup::new(),
-            ledger,
+            sender_window,
             known: SeenIds::default(),
             bytes: 0,
             stopping: false,
@@ -73,8 +73,8 @@ impl CommitQueue {
         self.stopping = true;
     }
 
-    pub(crate) fn ledger_mut(&mut self) -> &mut SenderWindow<Waiter> {
-        &mut self.ledger
+    pub(crate) fn sender_window_mut(&mut self) -> &mut SenderWindow<Waiter> {
+        &mut self.sender_window
     }
 
     pub(crate) fn known_mut(&mut self) -> &mut SeenIds {
