@@ -74,8 +74,8 @@ impl Language for HotSpot {
         let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
         let module = table.modules(key).find(is_library)?;
         let file = known.entry(module.id);
-        let file =
-            Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, SYMBOLS[0], &SYMBOLS, SymbolTables::All))));
+        let read = || Arc::new(KnownFile::read(module, SYMBOLS[0], &SYMBOLS, SymbolTables::All));
+        let file = Arc::clone(file.or_insert_with(read));
         Some((Library::of(key, module, table)?, file))
     }
 
