@@ -5,7 +5,7 @@
  * at least as far as the weakest of the server's own discoveries. A frame that has the samples of one of the server's
  * keeps the server's.
  */
-import { deviation, type Scale } from "../tree/judge.ts";
+import { deviation, type Scale } from "../tree/scale.ts";
 
 /** A colour's strength of a discovery is never less: it has to be told from grey. */
 const LEAST_STRENGTH = 0.05;
