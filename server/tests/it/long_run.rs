@@ -50,10 +50,10 @@ impl Hands {
 }
 
 /// Files and bytes by table and kind.
-type Room = BTreeMap<String, (u64, u64)>;
+type DiskUsage = BTreeMap<String, (u64, u64)>;
 
-fn room(data: &Path) -> Room {
-    fn add(room: &mut Room, name: &str, dir: &Path) {
+fn room(data: &Path) -> DiskUsage {
+    fn add(room: &mut DiskUsage, name: &str, dir: &Path) {
         for entry in std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap()) {
             if entry.file_type().unwrap().is_dir() {
                 let inner = match entry.file_name().to_str() {
@@ -73,7 +73,7 @@ fn room(data: &Path) -> Room {
             }
         }
     }
-    let mut room = Room::new();
+    let mut room = DiskUsage::new();
     for table in Table::ALL {
         add(&mut room, table.name(), &data.join(table.name()));
     }
@@ -81,8 +81,8 @@ fn room(data: &Path) -> Room {
 }
 
 /// The most of each in these hours.
-fn most(hours: &[Room]) -> Room {
-    let mut most = Room::new();
+fn most(hours: &[DiskUsage]) -> DiskUsage {
+    let mut most = DiskUsage::new();
     for (name, (files, bytes)) in hours.iter().flatten() {
         let sum = most.entry(name.clone()).or_default();
         *sum = (sum.0.max(*files), sum.1.max(*bytes));
