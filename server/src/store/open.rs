@@ -138,7 +138,7 @@ impl Store {
         };
         let nodes = Nodes::load(&view)
             .await
-            .map_err(StoreError::table(Table::Batches, "read the agents' reports"))?;
+            .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
         let floor_ns = retention::floor_ns(&view);
         config.clock.begin(retention::newest_ns(&view));
         let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;

@@ -237,7 +237,7 @@ impl Store {
 
     /// Returns when there is room for more rows, which may be at once. What is made of a request when there is none
     /// was made in vain.
-    pub async fn room(&self) {
+    pub async fn wait_for_room(&self) {
         loop {
             let committed = self.committed.notified();
             tokio::pin!(committed);
@@ -250,7 +250,7 @@ impl Store {
         }
     }
 
-    /// Whether [`Store::room`] would return at once.
+    /// Whether [`Store::wait_for_room`] would return at once.
     pub fn has_room(&self) -> bool {
         self.pending_bytes() <= self.config.max_pending_bytes
     }

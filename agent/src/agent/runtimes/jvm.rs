@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, Tables};
+use super::library::{KnownFile, KnownFiles, Library, SymbolTables};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_jvm, so_runtime};
@@ -74,8 +74,8 @@ impl Language for HotSpot {
         let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
         let module = table.modules(key).find(is_library)?;
         let file = known.entry(module.id);
-        let file =
-            Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, SYMBOLS[0], &SYMBOLS, Tables::All))));
+        let read = || Arc::new(KnownFile::read(module, SYMBOLS[0], &SYMBOLS, SymbolTables::All));
+        let file = Arc::clone(file.or_insert_with(read));
         Some((Library::of(key, module, table)?, file))
     }
 

@@ -208,7 +208,7 @@ impl Ingest {
             Err(work) => {
                 let work = move |at_hand: &mut Decompressor| {
                     // Where there is none after that, the store says so itself.
-                    let _ = runtime.block_on(async { tokio::time::timeout(MAX_WAIT, store.room()).await });
+                    let _ = runtime.block_on(async { tokio::time::timeout(MAX_WAIT, store.wait_for_room()).await });
                     work(at_hand)
                 };
                 self.decoding.take(MAX_WAIT, work).await?

@@ -235,7 +235,7 @@ fn read_error(error: ReadError) -> QueryError {
     QueryError::internal("read samples", error)
 }
 
-/// Hands every selected sample to an accumulator. The account holds what that takes.
+/// Hands every selected sample to an accumulator. The reservation holds what that takes.
 pub(crate) async fn scan<C: Accumulator>(plan: ReadPlan, new: impl Fn() -> C) -> Result<(C, Reservation), QueryError> {
     let mut whole = new();
     let held = Reservation::of_pool(plan.pool.clone(), COUNTS);

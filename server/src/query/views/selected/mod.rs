@@ -13,7 +13,7 @@ use crate::query::plan::read_plan::ReadPlan;
 use crate::query::plan::scope::ResolvedSelector;
 use crate::store::Snapshot;
 
-/// Hands every selected sample to an accumulator. The account holds what that takes.
+/// Hands every selected sample to an accumulator. The reservation holds what that takes.
 pub(crate) async fn count_selected<C: Accumulator>(
     snapshot: &Snapshot,
     question: &Question,
