@@ -17,6 +17,7 @@ use crate::store::root::waiting::waiting;
 use crate::store::shared::follow;
 use crate::store::state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 use crate::store::table::error::StoreError;
+use crate::store::table::format_version::{self, FormatError};
 use crate::store::table::integrity::Corruption;
 use crate::store::table::orphans;
 use crate::store::table::schema::Table;
@@ -64,6 +65,13 @@ fn open_root(place: &Path, is_shared: bool) -> Result<(Arc<dyn Root>, Lock), Sto
     let lock = locked.map_err(|error| match error {
         RootError::Exists(_) => StoreError::Locked { name: name_of("") },
         error => data_dir(name_of(error.object()), error.into_cause()),
+    })?;
+    format_version::admit(root.as_ref()).map_err(|error| match error {
+        FormatError::Refused(problem) => StoreError::Format {
+            name: name_of(""),
+            problem,
+        },
+        FormatError::Failed(error) => data_dir(name_of(error.object()), error.into_cause()),
     })?;
     Ok((root, lock))
 }

@@ -216,7 +216,7 @@ impl Store {
         self.members.is_some()
     }
 
-    /// Every agent's latest account, newest first.
+    /// Every agent's latest report, newest first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         lock_mutex(&self.nodes).list()
     }
@@ -272,7 +272,7 @@ impl Store {
 
     /// Returns when there is room for more rows, which may be at once. What is made of a request when there is none
     /// was made in vain.
-    pub async fn room(&self) {
+    pub async fn wait_for_room(&self) {
         loop {
             let committed = self.committed.notified();
             tokio::pin!(committed);
@@ -285,7 +285,7 @@ impl Store {
         }
     }
 
-    /// Whether [`Store::room`] would return at once.
+    /// Whether [`Store::wait_for_room`] would return at once.
     pub fn has_room(&self) -> bool {
         self.pending_bytes() <= self.config.max_pending_bytes
     }

@@ -52,6 +52,8 @@ const REPEATED_LINES: usize = 150;
 struct Scope<'a> {
     args: &'a Args,
     pieces: Vec<Piece>,
+    /// Whether decoders are fed in a later step, whose program may be built while this one waits.
+    fuzz_follows: bool,
 }
 
 impl Scope<'_> {
@@ -100,6 +102,8 @@ const fn step(name: &'static str, when: When, needs_programs: bool, run: Run) ->
 const INSTALL: &str = "install";
 const LICENCES: &str = "licences";
 const END_TO_END: &str = "end-to-end";
+/// What this needs is built while `install` waits.
+const FUZZ: &str = "fuzz";
 
 /// In order: cheap first, then what needs the built binaries.
 const STEPS: &[Step] = &[
@@ -118,7 +122,7 @@ const STEPS: &[Step] = &[
     step(END_TO_END, When::UnlessQuick, true, end_to_end),
     step("browser", When::UnlessQuick, true, browser),
     step(INSTALL, When::UnlessQuick, true, install),
-    step("fuzz", When::UnlessQuick, false, fuzzed),
+    step(FUZZ, When::UnlessQuick, false, fuzzed),
     step("kernels", When::Named, true, on_kernels),
 ];
 
@@ -159,6 +163,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if has(LICENCES) {
         let drawing = has(END_TO_END).then_some(&tools::INFERNO_FLAMEGRAPH);
         tools::build_meanwhile(drawing.into_iter().chain([&tools::CARGO_DENY]).collect());
+        if has(END_TO_END) {
+            e2e::engines::make_python_meanwhile();
+        }
     }
     run_steps(chosen)
 }
@@ -173,12 +180,22 @@ fn chosen<'a>(args: &'a Args, changed: Option<&Changed>) -> Vec<(&'static Step, 
         }
     };
     let steps = STEPS.iter().filter(|step| asked_for(step));
-    steps
+    let asked: Vec<(&Step, Vec<Piece>)> = steps
         .filter_map(|step| {
             let pieces = changed.map_or(Some(vec![Piece::Whole]), |changed| changed.plan.pieces(step.name))?;
-            Some((step, Scope { args, pieces }))
+            Some((step, pieces))
         })
-        .collect()
+        .collect();
+    let fuzz_follows = asked.iter().any(|(step, _)| step.name == FUZZ);
+    let with_scope = |(step, pieces)| {
+        let scope = Scope {
+            args,
+            pieces,
+            fuzz_follows,
+        };
+        (step, scope)
+    };
+    asked.into_iter().map(with_scope).collect()
 }
 
 fn run_steps(chosen: Vec<(&Step, Scope<'_>)>) -> Result<()> {
@@ -370,10 +387,15 @@ fn browser(scope: &Scope<'_>) -> Result<Tally> {
 }
 
 fn fuzzed(_: &Scope<'_>) -> Result<Tally> {
-    artifacts::all(Profile::Debug)?;
     fuzz::step()
 }
 
-fn install(_: &Scope<'_>) -> Result<Tally> {
-    check_install::run(&artifacts::all(Profile::Debug)?)
+/// Most of it waits for samples and for programs to end, and none of it is a matter of how fast: a compiler takes what
+/// it leaves of the CPUs.
+fn install(scope: &Scope<'_>) -> Result<Tally> {
+    let binaries = artifacts::all(Profile::Debug)?;
+    if scope.fuzz_follows {
+        fuzz::build_meanwhile();
+    }
+    check_install::run(&binaries)
 }

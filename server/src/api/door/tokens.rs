@@ -8,9 +8,9 @@ pub(super) type Hash = [u8; 32];
 
 /// Tokens of one kind; none means that everyone may. Clones are the same tokens.
 #[derive(Clone, Default)]
-pub struct Tokens(Option<Arc<RwLock<Known>>>);
+pub struct Tokens(Option<Arc<RwLock<KnownTokens>>>);
 
-struct Known {
+struct KnownTokens {
     hashes: Arc<[Hash]>,
     names: Arc<[u32]>,
 }
@@ -60,7 +60,7 @@ impl Holder {
     }
 }
 
-impl Known {
+impl KnownTokens {
     fn of(text: &str) -> Self {
         let lines = text
             .lines()
@@ -77,13 +77,13 @@ impl Known {
 impl Tokens {
     /// One token a line, so that one can be replaced by another without a gap.
     pub fn from_lines(text: &str) -> Self {
-        Self(Some(Arc::new(RwLock::new(Known::of(text)))))
+        Self(Some(Arc::new(RwLock::new(KnownTokens::of(text)))))
     }
 
     /// From here on these are accepted, and no others. Nothing changes where there are none, or none was needed.
     /// Whether others are now.
     pub fn replace(&self, text: &str) -> bool {
-        let known = Known::of(text);
+        let known = KnownTokens::of(text);
         let Some(tokens) = self.0.as_ref().filter(|_| !known.hashes.is_empty()) else {
             return false;
         };
@@ -93,7 +93,7 @@ impl Tokens {
         changes
     }
 
-    fn read<T>(&self, of: impl FnOnce(&Known) -> T) -> Option<T> {
+    fn read<T>(&self, of: impl FnOnce(&KnownTokens) -> T) -> Option<T> {
         let tokens = self.0.as_ref()?;
         Some(of(&tokens.read().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -119,7 +119,7 @@ impl Tokens {
 
     /// As [`Tokens::holder`], by what is kept of a token.
     pub(super) fn holder_of(&self, given: &Hash) -> Option<Holder> {
-        let has = |known: &Known| {
+        let has = |known: &KnownTokens| {
             known
                 .hashes
                 .iter()

@@ -27,8 +27,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) async fn export(State(state): State<AppState>, request: Request) -> Response {
     let most = state.ingest.config().max_body_bytes;
-    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES.min(most)).await {
-        Ok(room) => room,
+    let body_permit = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES.min(most)).await {
+        Ok(body_permit) => body_permit,
         Err(error) => return status_of(&error.into()).into_http(),
     };
     let mut grpc = tonic::server::Grpc::new(RawCodec)
@@ -38,7 +38,7 @@ pub(super) async fn export(State(state): State<AppState>, request: Request) -> R
     let call = grpc.unary(
         Export {
             state: state.clone(),
-            room: Some(room),
+            body_permit: Some(body_permit),
             sender: sender(request.extensions()),
         },
         request,
@@ -52,7 +52,7 @@ pub(super) async fn export(State(state): State<AppState>, request: Request) -> R
 struct Export {
     state: AppState,
     /// Kept for the message while it is received and decoded.
-    room: Option<OwnedSemaphorePermit>,
+    body_permit: Option<OwnedSemaphorePermit>,
     sender: Sender,
 }
 
@@ -62,7 +62,7 @@ impl tonic::server::UnaryService<Bytes> for Export {
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let state = self.state.clone();
-        let room = self.room.take();
+        let body_permit = self.body_permit.take();
         let sender = self.sender.clone();
         Box::pin(async move {
             let (metadata, _, message) = request.into_parts();
@@ -72,8 +72,8 @@ impl tonic::server::UnaryService<Bytes> for Export {
                 refuse(&state, &error);
                 status_of(&error)
             })?;
-            let room = room.ok_or_else(|| Status::internal("a unary call has one message"))?;
-            match state.ingest.ingest(message, Encoding::Identity, id, room, sender).await {
+            let body_permit = body_permit.ok_or_else(|| Status::internal("a unary call has one message"))?;
+            match state.ingest.ingest(message, Encoding::Identity, id, body_permit, sender).await {
                 Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
                 Err(error) => Err(status_of(&error.into())),
             }

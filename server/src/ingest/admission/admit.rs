@@ -91,7 +91,7 @@ impl Ingest {
         &self.config
     }
 
-    /// Room for a body of this many bytes, held as long as the body is. Waits for its turn, but not long: what is not
+    /// A permit for a body of so many bytes, held as long as the body is. Waits for its turn, but not long: what is not
     /// received yet costs nothing here, and a body that is refused is sent twice.
     pub async fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, IngestError> {
         if bytes > self.config.max_body_bytes {
@@ -103,7 +103,7 @@ impl Ingest {
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES).max(1)).unwrap_or(u32::MAX);
         let turn = self.receiving.clone().acquire_many_owned(pieces);
         match tokio::time::timeout(MAX_WAIT, turn).await {
-            Ok(Ok(room)) => Ok(room),
+            Ok(Ok(permit)) => Ok(permit),
             _ => {
                 self.counters.requests_busy.fetch_add(1, Ordering::Relaxed);
                 Err(IngestError::Busy)
@@ -117,14 +117,14 @@ impl Ingest {
         body: Bytes,
         encoding: Encoding,
         id: Option<BatchId>,
-        room: OwnedSemaphorePermit,
+        body_permit: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Outcome, IngestError> {
-        self.ingest_form(body, encoding, Form::Protobuf, id, room, sender).await
+        self.ingest_form(body, encoding, Form::Protobuf, id, body_permit, sender).await
     }
 
-    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`:
-    /// what [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded. `sender`: whose
+    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers.
+    /// `body_permit`: what [`Ingest::reserve`] gave for the body; given back as soon as it is decoded. `sender`: whose
     /// token it came with.
     pub async fn ingest_form(
         &self,
@@ -132,13 +132,13 @@ impl Ingest {
         encoding: Encoding,
         form: Form,
         id: Option<BatchId>,
-        room: OwnedSemaphorePermit,
+        body_permit: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Outcome, IngestError> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.counters.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
         let admitted = self
-            .admit(body, encoding, form, id, room, sender)
+            .admit(body, encoding, form, id, body_permit, sender)
             .await
             .inspect_err(|error| {
                 let counter = match error {
@@ -184,7 +184,7 @@ impl Ingest {
         encoding: Encoding,
         form: Form,
         id: Option<BatchId>,
-        room: OwnedSemaphorePermit,
+        body_permit: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Admitted, IngestError> {
         let (store, runtime) = (Arc::clone(&self.store), Handle::current());
@@ -195,7 +195,7 @@ impl Ingest {
             encoding,
             form,
             id,
-            room,
+            body_permit,
             sender,
             config: self.config,
             store: Arc::clone(&store),
@@ -208,7 +208,7 @@ impl Ingest {
             Err(work) => {
                 let work = move |at_hand: &mut Decompressor| {
                     // Where there is none after that, the store says so itself.
-                    let _ = runtime.block_on(async { tokio::time::timeout(MAX_WAIT, store.room()).await });
+                    let _ = runtime.block_on(async { tokio::time::timeout(MAX_WAIT, store.wait_for_room()).await });
                     work(at_hand)
                 };
                 self.decoding.take(MAX_WAIT, work).await?
@@ -231,7 +231,7 @@ struct Arrived {
     encoding: Encoding,
     form: Form,
     id: Option<BatchId>,
-    room: OwnedSemaphorePermit,
+    body_permit: OwnedSemaphorePermit,
     sender: Sender,
     config: IngestConfig,
     store: Arc<Store>,
@@ -246,7 +246,7 @@ impl Arrived {
             encoding,
             form,
             id,
-            room,
+            body_permit,
             sender,
             config,
             store,
@@ -259,7 +259,7 @@ impl Arrived {
         let plain = at_hand
             .decompress(&body, encoding, config.max_plain_bytes)
             .inspect_err(|error| refused("", error))?;
-        drop((body, room));
+        drop((body, body_permit));
         let plain_bytes = plain.len();
         // What is not written as rows are read from is written anew.
         let made = match form {

@@ -16,7 +16,7 @@ pub struct Rows {
     pub samples: Vec<FreshSamples>,
     /// Rows of the other tables, by the table's index.
     pub tables: [Vec<RecordBatch>; Table::COUNT],
-    /// The sender's account of the batch, where there is one.
+    /// The sender's report of the batch, where there is one.
     pub batch: Option<BatchRow>,
     /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are
     /// there.

@@ -43,7 +43,7 @@ impl CommitGroup {
 #[derive(Debug)]
 pub(crate) struct CommitQueue {
     pub(crate) group: CommitGroup,
-    pub(crate) ledger: SenderWindow<Waiter>,
+    pub(crate) sender_window: SenderWindow<Waiter>,
     pub(crate) known: SeenIds,
     /// Which samples are whose, of batches that wait for their commit; only where several servers write.
     pub(crate) samples_of: HashMap<(String, i64), Vec<u64>>,
@@ -53,10 +53,10 @@ pub(crate) struct CommitQueue {
 }
 
 impl CommitQueue {
-    pub(crate) fn new(ledger: SenderWindow<Waiter>) -> Self {
+    pub(crate) fn new(sender_window: SenderWindow<Waiter>) -> Self {
         Self {
             group: CommitGroup::new(),
-            ledger,
+            sender_window,
             known: SeenIds::default(),
             samples_of: HashMap::new(),
             bytes: 0,
@@ -77,8 +77,8 @@ impl CommitQueue {
         self.stopping = true;
     }
 
-    pub(crate) fn ledger_mut(&mut self) -> &mut SenderWindow<Waiter> {
-        &mut self.ledger
+    pub(crate) fn sender_window_mut(&mut self) -> &mut SenderWindow<Waiter> {
+        &mut self.sender_window
     }
 
     pub(crate) fn known_mut(&mut self) -> &mut SeenIds {

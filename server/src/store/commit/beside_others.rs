@@ -123,7 +123,7 @@ impl Store {
                 return Err(StoreError::HourGone);
             }
             let now_ms = self.transaction_ms();
-            let txns = lock_mutex(&self.inbox).ledger.transactions(&made.batches, now_ms);
+            let txns = lock_mutex(&self.inbox).sender_window.transactions(&made.batches, now_ms);
             if made.files.is_empty() && txns.is_empty() {
                 break;
             }
@@ -146,7 +146,7 @@ impl Store {
     /// The group's batches that are not stored, as far as the log was read.
     fn not_stored(&self, group: &CommitGroup) -> Vec<(String, i64)> {
         let inbox = lock_mutex(&self.inbox);
-        let is_new = |(instance, number): &&(String, i64)| !inbox.ledger.is_stored(instance, *number);
+        let is_new = |(instance, number): &&(String, i64)| !inbox.sender_window.is_stored(instance, *number);
         group.batches.iter().filter(is_new).cloned().collect()
     }
 
@@ -165,7 +165,7 @@ impl Store {
         let partitions = by_partition(rows);
         let now_ms = self.transaction_ms();
         let notes = Provenance {
-            txns: lock_mutex(&self.inbox).ledger.transactions(&batches, now_ms),
+            txns: lock_mutex(&self.inbox).sender_window.transactions(&batches, now_ms),
             batches: batches.clone(),
             parts: partitions.len(),
             ..Provenance::default()

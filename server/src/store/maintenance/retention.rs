@@ -82,7 +82,7 @@ impl Store {
     /// Instances that were silent for so long that the log has forgotten them, too.
     pub(super) fn forget_old_instances(&self, now_ns: i64) {
         let forget_ms = now_ns / 1_000_000 - i64::try_from(TRANSACTION_RETENTION.as_millis()).unwrap_or(i64::MAX);
-        lock_mutex(&self.inbox).ledger_mut().forget_older(forget_ms);
+        lock_mutex(&self.inbox).sender_window_mut().forget_older(forget_ms);
     }
 
     /// Removes the oldest hours until all tables together have no more bytes than they may: first of `samples`, then

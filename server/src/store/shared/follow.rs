@@ -106,7 +106,7 @@ impl Store {
     fn apply(&self, table: Table, entry: Written) {
         let mut emptied = BTreeSet::new();
         let mut inbox = lock_mutex(&self.inbox);
-        let repeats = inbox.ledger.apply(&entry.txns);
+        let repeats = inbox.sender_window.apply(&entry.txns);
         let samples = repeats.iter().filter_map(|batch| inbox.samples_of.get(batch));
         let stored: HashSet<u64> = samples.flatten().copied().collect();
         {

@@ -24,6 +24,14 @@ pub enum StoreError {
         /// Its path.
         name: String,
     },
+    /// The store is of a newer format, or does not say of which: the server does not start.
+    #[error("data directory {name}: {problem}")]
+    Format {
+        /// Its path.
+        name: String,
+        /// What is wrong, and what can be done.
+        problem: String,
+    },
     /// Data can be kept in a local directory only: the server does not start.
     #[error("--data {url}: object stores are not supported yet; give a local directory")]
     Unsupported {
