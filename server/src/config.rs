@@ -11,6 +11,15 @@ use std::time::Duration;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "stakeout-server", version, max_term_width = 110)]
 pub struct Config {
+    /// File with settings, in TOML: its keys are the flags' names. A flag counts before its variable, that before the
+    /// file
+    #[arg(long, env = "STAKEOUT_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Print the settings that count as such a file, with where each came from, and end
+    #[arg(long)]
+    pub print_config: bool,
+
     /// Address and port to listen on, for pages, queries and ingest (HTTP and gRPC)
     #[arg(
         long,
@@ -131,6 +140,26 @@ pub struct Config {
         value_name = "FILTER"
     )]
     pub log: String,
+
+    /// How the log is written: as lines for people, or one JSON object a line
+    #[arg(
+        long,
+        env = "STAKEOUT_LOG_FORMAT",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// What the command line asks for and cannot have.

@@ -2,15 +2,15 @@
 #![forbid(unsafe_code)]
 
 use anyhow::Context;
-use clap::Parser;
 use stakeout_server::api::{self, Agents, AppState, Hosts, Tokens};
-use stakeout_server::config::Config;
+use stakeout_server::config::{Config, LogFormat};
 use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::memory::{self, Shares};
 use stakeout_server::panics;
 use stakeout_server::reload::{self, Certificate, Sources};
+use stakeout_server::settings;
 use stakeout_server::store::{Store, StoreConfig};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,7 +27,13 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const SPARE_DESCRIPTORS: u64 = 512;
 
 fn main() -> ExitCode {
-    let config = Config::parse();
+    let (config, settings) = match settings::read::<Config>(std::env::args_os()) {
+        Ok(read) => read,
+        Err(unusable) => return unusable.tell("stakeout-server"),
+    };
+    if config.print_config {
+        return print(&settings);
+    }
     let filter = match tracing_subscriber::EnvFilter::try_new(&config.log) {
         Ok(filter) => filter,
         Err(error) => {
@@ -35,11 +41,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    tracing_subscriber::fmt()
+    let is_json = config.log_format == LogFormat::Json;
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal() && !is_json);
+    if is_json {
+        log.json().flatten_event(true).init();
+    } else {
+        log.init();
+    }
     panics::watch();
     // What it writes is its user's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
@@ -51,7 +62,22 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("stakeout-server: {error:#}");
+            if is_json {
+                tracing::error!(cause = format!("{error:#}"), "the server ends");
+            } else {
+                eprintln!("stakeout-server: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints the settings that count.
+fn print(settings: &settings::Settings) -> ExitCode {
+    match write!(std::io::stdout(), "{settings}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stakeout-server: --print-config: {error}");
             ExitCode::FAILURE
         }
     }

@@ -16,6 +16,7 @@ mod pprof;
 mod query;
 mod rollups;
 mod run_queue;
+mod settings;
 mod store;
 mod support;
 mod wire;
