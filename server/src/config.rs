@@ -2,6 +2,7 @@
 
 use crate::label::attribute::Alias;
 use crate::memory::MIN_LIMIT_BYTES;
+use crate::sizes::{bytes, split};
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -237,30 +238,6 @@ fn memory(text: &str) -> Result<u64, String> {
         size if size < MIN_LIMIT_BYTES => Err(format!("the server needs at least {}MiB", MIN_LIMIT_BYTES >> 20)),
         size => Ok(size),
     }
-}
-
-/// A number and a unit, such as `256MiB`, `2GiB`; bytes without a unit.
-fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text);
-    let factor: u64 = match unit {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        _ => return Err("give a number with KiB, MiB, GiB or TiB, such as 256MiB".to_owned()),
-    };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "the number must be whole and not negative".to_owned())?;
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| "that is more than can be counted".to_owned())
-}
-
-fn split(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    (&text[..end], text[end..].trim())
 }
 
 #[cfg(test)]

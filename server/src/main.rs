@@ -7,11 +7,11 @@ use stakeout_server::config::{Config, LogFormat};
 use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::memory::{self, Shares};
 use stakeout_server::panics;
-use stakeout_server::reload::{self, Certificate, Sources};
+use stakeout_server::reload::{self, Certificate, Sources, Unusable};
 use stakeout_server::settings;
 use stakeout_server::store::{Store, StoreConfig};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -95,9 +95,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
         certificate,
         ..Sources::default()
     };
-    let ingest_tokens = tokens(&config.ingest_token_file, "--ingest-token-file", &mut sources)?;
-    let view_tokens = tokens(&config.view_token_file, "--view-token-file", &mut sources)?;
-    let burst_tokens = tokens(&config.burst_token_file, "--burst-token-file", &mut sources)?;
+    let ingest = (&config.ingest_token_file, "--ingest-token-file");
+    let ingest_tokens = tokens(ingest, reload::sender_tokens, &mut sources)?;
+    let view = (&config.view_token_file, "--view-token-file");
+    let view_tokens = tokens(view, reload::tokens, &mut sources)?;
+    let burst = (&config.burst_token_file, "--burst-token-file");
+    let burst_tokens = tokens(burst, reload::tokens, &mut sources)?;
     let max_connections = raise_descriptor_limit(config.max_connections);
     // Before the store is opened: a port in use is the more frequent mistake, and costs less to find.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -186,9 +189,13 @@ fn tls_config(certificate: Arc<Certificate>) -> anyhow::Result<Arc<rustls::Serve
 }
 
 /// The tokens of a file, which is looked at again while the server runs; where there is none, none is needed.
-fn tokens(path: &Option<PathBuf>, flag: &'static str, sources: &mut Sources) -> anyhow::Result<Tokens> {
+fn tokens(
+    (path, flag): (&Option<PathBuf>, &'static str),
+    read: fn(&'static str, &Path) -> Result<Tokens, Unusable>,
+    sources: &mut Sources,
+) -> anyhow::Result<Tokens> {
     let Some(path) = path else { return Ok(Tokens::default()) };
-    let tokens = reload::tokens(flag, path)?;
+    let tokens = read(flag, path)?;
     sources.tokens.push((flag, path.clone(), tokens.clone()));
     Ok(tokens)
 }

@@ -7,7 +7,7 @@ use crate::store::commit;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
-use crate::store::notebook::{Bursts, Markers, Views};
+use crate::store::notebook::{Bursts, Markers, Quotas, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
@@ -138,15 +138,17 @@ impl Store {
         let markers = Markers::open(&root).await.map_err(failed)?;
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
+        let quotas = Quotas::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
-            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
+            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns), quotas.ledger())),
             nodes: Mutex::new(nodes),
             logs,
             root,
             markers,
             views,
             bursts,
+            quotas,
             query_pool,
             damage,
             garbage: Mutex::new(garbage),

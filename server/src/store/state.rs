@@ -6,7 +6,7 @@ use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::log::table_log::TableLog;
-use crate::store::notebook::{Bursts, Expected, Marker, Markers, Put, Refused, View, Views};
+use crate::store::notebook::{Bursts, Expected, Marker, Markers, Put, Quotas, Refused, View, Views};
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::waiting::waiting;
 use crate::store::table::integrity::Corruption;
@@ -151,6 +151,8 @@ pub struct Store {
     pub(crate) views: Views,
     /// Closer looks that somebody asked for.
     pub(crate) bursts: Bursts,
+    /// What was taken today of quotas.
+    pub(crate) quotas: Quotas,
     pub(crate) query_pool: Arc<QueryPool>,
     pub(crate) damage: Arc<Corruption>,
     pub(crate) garbage: Mutex<Vec<orphans::ObsoleteFile>>,
@@ -202,6 +204,20 @@ impl Store {
     /// Closer looks that somebody asked for.
     pub(crate) fn bursts(&self) -> &Bursts {
         &self.bursts
+    }
+
+    /// What was taken today of a quota by its name, bytes and series, and how many batches it refused since the start.
+    pub(crate) fn quota_used(&self, name: &str) -> (u64, u64, u64) {
+        let inbox = lock_mutex(&self.inbox);
+        let (bytes, series) = inbox.quotas.used(name, self.config.clock.wall_ns());
+        (bytes, series, inbox.quotas.refused.get(name).copied().unwrap_or(0))
+    }
+
+    /// Keeps what was taken of quotas, where that is due; all that is new where the store ends.
+    pub(crate) async fn keep_quotas(&self, at_end: bool) {
+        let now_ns = self.config.clock.wall_ns();
+        let due = self.quotas.due(&mut lock_mutex(&self.inbox).quotas, now_ns, at_end);
+        self.quotas.keep(due).await;
     }
 
     /// Addresses by their names.

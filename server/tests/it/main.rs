@@ -14,6 +14,7 @@ mod long_run;
 mod older_tables;
 mod pprof;
 mod query;
+mod quotas;
 mod rollups;
 mod run_queue;
 mod settings;

@@ -142,6 +142,7 @@ const CRATES: [Crate; 3] = [
             "hash",
             "lock",
             "panics",
+            "sizes",
         ],
     },
     Crate {
