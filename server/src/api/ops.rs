@@ -294,6 +294,7 @@ impl prometheus_client::collector::Collector for Collector {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
+        free_space(store, &mut encoder)?;
         quotas(&self.0, &mut encoder)?;
         tables(store, &mut encoder)?;
         damaged(&store.damaged_files(), &mut encoder)?;
@@ -340,6 +341,26 @@ impl Collector {
         }
         Ok(())
     }
+}
+
+/// Free space for the data, where it is known.
+fn free_space(store: &Store, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    let Some((free_bytes, min_free_bytes)) = store.free_bytes() else {
+        return Ok(());
+    };
+    let gauges = [
+        ("stakeout_store_free_bytes", "Free space of the data's disk", free_bytes),
+        (
+            "stakeout_store_min_free_bytes",
+            "Free space below which nothing is taken in",
+            min_free_bytes,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+    }
+    Ok(())
 }
 
 /// What may come by each token in a day, what came today, and what was refused; nothing where no token has a quota.

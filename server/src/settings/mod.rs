@@ -259,7 +259,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = file(
             dir.path(),
-            "data = \"with \\\"quotes\\\" and \\\\\"\nmax-connections = 7\nallow-host = [\"a\", \"b\"]\ninsecure-no-tls = true\n",
+            "data = \"with \\\"quotes\\\" and \\\\\"\nmax-connections = 7\nallow-host = [\"a\", \"b\"]\n\
+             insecure-no-tls = true\n",
         );
         let (config, settings) = of(&["--config", &path, "--settle", "4m"]).unwrap();
         let printed = settings.to_string();

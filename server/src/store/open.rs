@@ -25,7 +25,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use std::error::Error;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::Notify;
 
@@ -156,6 +156,7 @@ impl Store {
             wake: Arc::new(Notify::new()),
             committed: Notify::new(),
             disk_full: AtomicBool::new(false),
+            free_bytes: AtomicU64::new(u64::MAX),
             probed: tokio::sync::Mutex::default(),
             floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),

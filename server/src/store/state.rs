@@ -163,6 +163,8 @@ pub struct Store {
     /// Tells that pending rows have gone.
     pub(crate) committed: Notify,
     pub(crate) disk_full: AtomicBool,
+    /// As it was seen last; the largest number where nobody knows.
+    pub(crate) free_bytes: AtomicU64,
     /// When it was last tried to write, and whether that went well.
     pub(crate) probed: tokio::sync::Mutex<Option<(Instant, bool)>>,
     /// Samples before this time are gone for want of space, and none are taken in any more.
@@ -276,6 +278,13 @@ impl Store {
         self.disk_full.load(Ordering::Relaxed)
     }
 
+    /// Free space for the data, as of the last commit interval, and below how much nothing is taken in; none where
+    /// nobody knows.
+    pub fn free_bytes(&self) -> Option<(u64, u64)> {
+        let free_bytes = self.free_bytes.load(Ordering::Relaxed);
+        (free_bytes != u64::MAX).then_some((free_bytes, self.config.min_free_bytes))
+    }
+
     /// What time it is.
     pub fn clock(&self) -> &Clock {
         &self.config.clock
@@ -339,6 +348,7 @@ impl Store {
                 return;
             }
         };
+        self.free_bytes.store(free, Ordering::Relaxed);
         let full = free < self.config.min_free_bytes;
         if full != self.disk_full.swap(full, Ordering::Relaxed) {
             let (free_bytes, min_free_bytes) = (free, self.config.min_free_bytes);

@@ -183,7 +183,8 @@ fn share(quotas: Vec<Option<Quota>>) -> Result<Vec<Option<Arc<Quota>>>, String> 
         .fold(0, u64::saturating_add);
     if series > MOST_SERIES {
         return Err(format!(
-            "series-per-day of all names are {series} together: at most {MOST_SERIES} are allowed, since each is remembered"
+            "series-per-day of all names are {series} together: at most {MOST_SERIES} are allowed, for each is \
+             remembered"
         ));
     }
     of_names.retain(|_, quota| quota.bytes_per_day.is_some() || quota.series_per_day.is_some());
