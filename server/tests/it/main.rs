@@ -12,6 +12,7 @@ mod ingest;
 mod known;
 mod long_run;
 mod older_tables;
+mod packaging;
 mod pprof;
 mod query;
 mod quotas;
