@@ -134,7 +134,7 @@ impl Store {
         }
         let quota = rows.sender.quota.as_ref();
         let now_ns = self.config.clock.wall_ns();
-        let taken = quota.map(|quota| inbox.quotas.take(quota, now_ns, rows.plain_bytes, &series));
+        let taken = quota.map(|quota| inbox.quotas.take(quota, now_ns, rows.otlp_bytes, &series));
         let taken = taken.transpose()?;
         let mut new_ids = Vec::new();
         let fresh = inbox.known.fresh_rows(&rows, &mut new_ids);

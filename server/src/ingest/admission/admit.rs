@@ -14,6 +14,7 @@ use crate::ingest::rows::window::TimeWindow;
 use crate::ingest::wire::message;
 use crate::store::{Ack, BatchId, Owner, Sender, Store, StoreError, Ticket};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -269,6 +270,8 @@ impl Arrived {
         };
         let made = made.transpose().inspect_err(|error| refused("", error))?;
         let plain = made.as_deref().unwrap_or_else(|| at_hand.last());
+        // What counts for a quota is the same whatever form it came in.
+        let otlp_bytes = plain.len();
         let request = message::read(plain, config.max_decoded_bytes).inspect_err(|error| refused("", error))?;
         let arrival = Arrival {
             request,
@@ -289,8 +292,8 @@ impl Arrived {
                 now: now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
             });
         }
-        let nodes: Vec<String> = converted.senders.iter().map(|sent| sent.node.clone()).collect();
-        let admitted = arrival.admit(&store, converted, epoch, plain_bytes).inspect_err(|error| {
+        let nodes: BTreeSet<String> = converted.senders.iter().map(|sent| sent.node.clone()).collect();
+        let admitted = arrival.admit(&store, converted, epoch, otlp_bytes).inspect_err(|error| {
             // What is asked to come again for another reason is the server's affair, this is the sender's.
             let of_quota = matches!(error, IngestError::Store(StoreError::QuotaUsedUp { .. }));
             if of_quota || matches!(error, IngestError::Invalid(_)) {
@@ -346,10 +349,10 @@ impl Arrival<'_> {
         store: &Store,
         converted: Converted,
         epoch: u64,
-        plain_bytes: usize,
+        otlp_bytes: usize,
     ) -> Result<Admitted, IngestError> {
         let mut admitted = Admitted::new(&converted, self.window.now_ns);
-        admitted.plain_bytes = plain_bytes as u64;
+        admitted.otlp_bytes = otlp_bytes as u64;
         match admitted.admit(store, converted.parts, Some(epoch), &self.sender) {
             Err(IngestError::Store(StoreError::Forgotten)) => {
                 let nothing_is_known: IsKnown<'_> = &|_, _, ids| vec![false; ids.len()];
@@ -372,7 +375,7 @@ struct Admitted {
     /// Nodes, with how many samples they have in these parts.
     senders: Vec<(String, u64)>,
     /// Of the whole request.
-    plain_bytes: u64,
+    otlp_bytes: u64,
     now_ns: i64,
 }
 
@@ -383,7 +386,7 @@ impl Admitted {
             parts: Vec::new(),
             done: 0,
             senders: senders.map(|sent| (sent.node.clone(), sent.samples)).collect(),
-            plain_bytes: 0,
+            otlp_bytes: 0,
             now_ns,
             outcome: Outcome {
                 samples: 0,
@@ -408,7 +411,7 @@ impl Admitted {
         let samples: i64 = parts.iter().map(|part| part.samples).sum();
         for mut part in parts.into_iter().skip(self.done) {
             part.rows.relies_on = relies_on;
-            part.rows.plain_bytes = part_of(self.plain_bytes, part.samples, samples);
+            part.rows.otlp_bytes = part_of(self.otlp_bytes, part.samples, samples);
             part.rows.sender = Sender {
                 owner: Owner {
                     token: sender.owner.token,

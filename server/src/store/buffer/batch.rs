@@ -24,8 +24,8 @@ pub struct Rows {
     pub relies_on: Option<u64>,
     /// Who sent it.
     pub sender: Sender,
-    /// Bytes of the request that the batch came in, decompressed; of several batches of one, each has its part.
-    pub plain_bytes: u64,
+    /// Bytes of the request that the batch came in, as OTLP in protobuf; of several batches of one, each has its part.
+    pub otlp_bytes: u64,
     /// The time of samples that were sent without one: another when the batch is sent again.
     pub stand_in_ns: Option<i64>,
 }

@@ -23,7 +23,7 @@ const DAY_SECONDS: i64 = 86_400;
 pub struct Quota {
     /// Whose it is. Tokens of one name share what is counted.
     pub name: String,
-    /// Bytes of requests, decompressed; none: any number.
+    /// Bytes of requests, decompressed and as OTLP in protobuf; none: any number.
     pub bytes_per_day: Option<u64>,
     /// Different series, of those that have samples; none: any number.
     pub series_per_day: Option<u64>,
@@ -243,5 +243,10 @@ mod tests {
         };
         ledger.take(&of_bytes, NOON, 1, &ids(&[1, 2, 3, 4, 5])).unwrap();
         assert_eq!(ledger.used("team-a", NOON), (1, 0));
+    }
+
+    #[test]
+    fn the_limits_are_documented() {
+        crate::documented(&[("MOST_SERIES", MOST_SERIES), ("RETRY_SECONDS", RETRY_SECONDS.into())]);
     }
 }
