@@ -7,7 +7,7 @@ use crate::store::commit;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
-use crate::store::notebook::{Bursts, Markers, Views};
+use crate::store::notebook::{Bursts, Markers, Quotas, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
@@ -26,7 +26,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use std::error::Error;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::Notify;
 
@@ -146,15 +146,17 @@ impl Store {
         let markers = Markers::open(&root).await.map_err(failed)?;
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
+        let quotas = Quotas::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
-            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
+            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns), quotas.ledger())),
             nodes: Mutex::new(nodes),
             logs,
             root,
             markers,
             views,
             bursts,
+            quotas,
             query_pool,
             damage,
             garbage: Mutex::new(garbage),
@@ -162,6 +164,7 @@ impl Store {
             wake: Arc::new(Notify::new()),
             committed: Notify::new(),
             disk_full: AtomicBool::new(false),
+            free_bytes: AtomicU64::new(u64::MAX),
             probed: tokio::sync::Mutex::default(),
             floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),

@@ -290,6 +290,9 @@ impl From<StoreError> for ApiError {
             StoreError::DiskFull { .. } => Self::new(Code::DiskFull, error.to_string())
                 .hint("keep the batch and send it again; queries go on")
                 .retry_after(DISK_FULL_RETRY_SECONDS),
+            StoreError::QuotaUsedUp { retry_seconds, .. } => Self::new(Code::QuotaExceeded, error.to_string())
+                .hint("keep the batch and send it again; the quota stands in the server's --ingest-token-file")
+                .retry_after(*retry_seconds),
             StoreError::Overloaded { .. }
             | StoreError::TooManyInstances { .. }
             | StoreError::HourGone
