@@ -72,7 +72,10 @@ impl GoTool {
             let mut command = Command::new(go);
             command.current_dir(module).args(arguments);
             // Neither a workspace around this folder nor another toolchain than the one that is here.
-            command.env("GOWORK", "off").env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=mod");
+            command
+                .env("GOWORK", "off")
+                .env("GOTOOLCHAIN", "local")
+                .env("GOFLAGS", "-mod=mod");
             command.env("CGO_ENABLED", "0");
             run::behind_others(&command)
         };

@@ -203,7 +203,12 @@ fn allowed(arg: &Arg) -> String {
         let names: Vec<&str> = possible.iter().map(|value| value.get_name()).collect();
         return format!("allowed: {}", names.join(", "));
     }
-    let form: Vec<&str> = arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+    let form: Vec<&str> = arg
+        .get_value_names()
+        .unwrap_or_default()
+        .iter()
+        .map(|name| name.as_str())
+        .collect();
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     format!("allowed: {}: {help}", form.join(" "))
 }

@@ -97,8 +97,7 @@ pub fn read<C: CommandFactory + FromArgMatches>(
     let matches = command
         .try_get_matches_from_mut(arguments)
         .map_err(|error| refused(error, path.as_ref()))?;
-    let config =
-        C::from_arg_matches(&matches).map_err(|error| refused(error.format(&mut command), path.as_ref()))?;
+    let config = C::from_arg_matches(&matches).map_err(|error| refused(error.format(&mut command), path.as_ref()))?;
     let settings = Settings {
         command: C::command(),
         matches,

@@ -73,7 +73,11 @@ impl Store {
     pub fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Ticket, StoreError> {
         self.query_pool.ingest_comes();
         let fingerprint = if id.is_some() { fingerprint(&rows) } else { 0 };
-        let has_series_quota = rows.sender.quota.as_ref().is_some_and(|quota| quota.series_per_day.is_some());
+        let has_series_quota = rows
+            .sender
+            .quota
+            .as_ref()
+            .is_some_and(|quota| quota.series_per_day.is_some());
         let series: BTreeSet<i64> = match has_series_quota {
             true => rows.samples.iter().flat_map(FreshSamples::series).collect(),
             false => BTreeSet::new(),
@@ -234,7 +238,9 @@ impl Store {
             Err(error) => return Err((error, files)),
         }
         let now_ms = self.transaction_ms();
-        let txns = lock_mutex(&self.inbox).sender_window.transactions(&group.batches, now_ms);
+        let txns = lock_mutex(&self.inbox)
+            .sender_window
+            .transactions(&group.batches, now_ms);
         match self.write_table(Table::Samples, group, txns).await {
             Ok(new) => files[Table::Samples.index()] = new,
             Err(error) => return Err((error, files)),

@@ -40,16 +40,17 @@ async fn every_metric_of_the_alerts_and_the_dashboard_is_served_and_documented()
     let served = get(&server.address, "/metrics").await;
     let served = String::from_utf8(served.body.to_vec()).unwrap();
     let samples = served.lines().filter(|line| !line.starts_with('#'));
-    let samples: BTreeSet<&str> = samples
-        .filter_map(|line| line.split(['{', ' ']).next())
-        .collect();
+    let samples: BTreeSet<&str> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();
     let documented = named(DOCUMENT);
     for (of, text) in [("alerts", RULES), ("dashboard", DASHBOARD)] {
         let metrics = named(text);
         assert!(metrics.len() > 15, "{of}: {metrics:?}");
         for metric in metrics {
             assert!(samples.contains(metric), "{of}: {metric} is not served");
-            assert!(documented.contains(family(metric)), "{of}: {metric} is not in docs/metrics.md");
+            assert!(
+                documented.contains(family(metric)),
+                "{of}: {metric} is not in docs/metrics.md"
+            );
         }
     }
 }

@@ -48,7 +48,9 @@ async fn a_quota_of_bytes_counts_what_is_stored_once_and_holds_over_a_restart() 
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tokens");
     let mut sender = Sender::new("node-a", 20);
-    let batches: Vec<Vec<u8>> = (1..=3).map(|number| sender.batch(number, now_ns()).encode_to_vec()).collect();
+    let batches: Vec<Vec<u8>> = (1..=3)
+        .map(|number| sender.batch(number, now_ns()).encode_to_vec())
+        .collect();
     let limit = batches[0].len() + batches[1].len() + batches[2].len() / 2;
     write(&file, &format!("bytes-per-day={limit}"));
     let mut server = start(dir.path(), &file);
@@ -70,7 +72,11 @@ async fn a_quota_of_bytes_counts_what_is_stored_once_and_holds_over_a_restart() 
     assert_eq!(metric(&address, "stakeout_quota_used_bytes").await, Some(used));
     assert_eq!(metric(&address, "stakeout_quota_limit_bytes").await, Some(limit as u64));
     assert_eq!(metric(&address, "stakeout_quota_refused_batches_total").await, Some(1));
-    assert_eq!(metric(&address, "stakeout_quota_used_series").await, None, "they have no quota");
+    assert_eq!(
+        metric(&address, "stakeout_quota_used_series").await,
+        None,
+        "they have no quota"
+    );
     let refusal = refusal_at(&address, "node-a").await;
     assert_eq!(refusal["reason"], "quota_exceeded");
     assert!(refusal["message"].as_str().unwrap().contains("team-a"), "{refusal}");
@@ -110,7 +116,11 @@ async fn a_quota_of_series_counts_each_series_once_by_whatever_way_it_comes() {
     assert!(used > 0);
     let batch = sender.batch(3, now_ns()).encode_to_vec();
     assert_eq!(ship(&address, &sender, 3, &batch, TOKEN).await.status, 200);
-    assert_eq!(metric(&address, "stakeout_quota_used_series").await, Some(used), "the same series");
+    assert_eq!(
+        metric(&address, "stakeout_quota_used_series").await,
+        Some(used),
+        "the same series"
+    );
     write(&file, &format!("series-per-day={used}"));
     server.hang_up();
     eventually("the quota is lower", async || {
@@ -133,6 +143,10 @@ async fn a_quota_of_series_counts_each_series_once_by_whatever_way_it_comes() {
         .body(Full::<Bytes>::from(pprof(&[("main", "main;work", 7)], 10_000_000)))
         .unwrap();
     let answer = send(&address, request).await.unwrap();
-    assert_eq!((answer.status.as_u16(), answer.error_code().as_str()), (429, "quota_exceeded"), "{answer:?}");
+    assert_eq!(
+        (answer.status.as_u16(), answer.error_code().as_str()),
+        (429, "quota_exceeded"),
+        "{answer:?}"
+    );
     assert_eq!(metric(&address, "stakeout_quota_refused_batches_total").await, Some(2));
 }

@@ -63,16 +63,21 @@ fn a_wrong_file_is_told_whole_and_nothing_starts() {
     assert_eq!(output.status.code(), Some(2), "{errors}");
     let lines: Vec<&str> = errors.lines().collect();
     assert_eq!(lines.len(), 2, "{errors}");
-    assert!(lines[0].starts_with(&format!("stakeout-server: {path}:2:1: ")), "{errors}");
-    assert!(lines[1].starts_with(&format!("stakeout-server: {path}:3:19: ")), "{errors}");
+    assert!(
+        lines[0].starts_with(&format!("stakeout-server: {path}:2:1: ")),
+        "{errors}"
+    );
+    assert!(
+        lines[1].starts_with(&format!("stakeout-server: {path}:3:19: ")),
+        "{errors}"
+    );
     assert!(!dir.path().join("x").exists());
 }
 
 /// Every line as an object that says when, how grave, whence and what.
 fn objects(log: &str) -> Vec<serde_json::Value> {
     let object = |line: &str| {
-        let object: serde_json::Value =
-            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         for name in ["timestamp", "level", "target", "message"] {
             assert!(object[name].is_string(), "no {name}: {line}");
         }
@@ -89,7 +94,15 @@ async fn every_line_of_a_log_in_json_is_an_object() {
     let path = dir.path().join("log");
     let log = std::fs::File::create(&path).unwrap();
     let mut child = server()
-        .args(["--listen", "127.0.0.1:0", "--log-format", "json", "--log", "debug", "--data"])
+        .args([
+            "--listen",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+            "--log",
+            "debug",
+            "--data",
+        ])
         .arg(dir.path().join("data"))
         .stdout(Stdio::null())
         .stderr(log)
@@ -104,7 +117,10 @@ async fn every_line_of_a_log_in_json_is_an_object() {
     let listening = objects.iter().find(|object| object["message"] == "listening").unwrap();
     assert_eq!(listening["level"], "INFO");
     assert_eq!(listening["target"], "stakeout_server");
-    assert!(listening["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{listening}");
+    assert!(
+        listening["url"].as_str().unwrap().starts_with("http://127.0.0.1:"),
+        "{listening}"
+    );
     assert!(listening["memory_limit_bytes"].is_u64(), "{listening}");
     assert!(objects.iter().any(|object| object["message"] == "stopped"));
 }

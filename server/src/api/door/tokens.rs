@@ -126,13 +126,20 @@ fn quota<'a>(settings: impl Iterator<Item = &'a str>) -> Result<Option<Quota>, S
             "bytes-per-day" => quota.bytes_per_day.is_some(),
             "series-per-day" => quota.series_per_day.is_some(),
             // It may be a part of a token.
-            _ => return Err(format!("word {} is no setting, and a token has no spaces; {ALLOWED}", at + 2)),
+            _ => {
+                return Err(format!(
+                    "word {} is no setting, and a token has no spaces; {ALLOWED}",
+                    at + 2
+                ));
+            }
         };
         if is_given {
             return Err(refused("it is given twice"));
         }
         let more_than_nothing = |number: u64| match number {
-            0 => Err(refused("it must be more than nothing; without its line a token is not accepted")),
+            0 => Err(refused(
+                "it must be more than nothing; without its line a token is not accepted",
+            )),
             number => Ok(Some(number)),
         };
         match key {
@@ -156,7 +163,9 @@ fn quota<'a>(settings: impl Iterator<Item = &'a str>) -> Result<Option<Quota>, S
     }
     let has_limit = quota.bytes_per_day.is_some() || quota.series_per_day.is_some();
     if has_limit && quota.name.is_empty() {
-        return Err(format!("a token with a quota needs a name, by which it is told; {ALLOWED}"));
+        return Err(format!(
+            "a token with a quota needs a name, by which it is told; {ALLOWED}"
+        ));
     }
     // A name alone may have its quota at another of its tokens.
     Ok((!quota.name.is_empty()).then_some(quota))
@@ -172,7 +181,10 @@ fn share(quotas: Vec<Option<Quota>>) -> Result<Vec<Option<Arc<Quota>>>, String> 
             (&mut shared.series_per_day, quota.series_per_day),
         ] {
             if says.is_some() && has.is_some() && *has != says {
-                return Err(format!("the tokens of {} have different quotas: a name has one", quota.name));
+                return Err(format!(
+                    "the tokens of {} have different quotas: a name has one",
+                    quota.name
+                ));
             }
             *has = has.or(says);
         }
@@ -336,7 +348,11 @@ mod tests {
         assert_eq!((quota("plain"), quota("b")), (None, None));
         assert_eq!(tokens.quotas(), [Arc::new(of_a)]);
         assert_eq!(tokens.replace(text), Ok(false));
-        assert_eq!(tokens.replace(&text.replace("10GiB", "11GiB")), Ok(true), "other quotas");
+        assert_eq!(
+            tokens.replace(&text.replace("10GiB", "11GiB")),
+            Ok(true),
+            "other quotas"
+        );
         assert_eq!(tokens.quotas()[0].bytes_per_day, Some(11 << 30));
         // Of viewers a line is a token, whatever it has.
         assert!(Tokens::from_lines("a name=b").holder(Some("a name=b")).is_some());
@@ -346,9 +362,15 @@ mod tests {
     fn what_is_wrong_behind_a_token_is_told_without_the_token() {
         for (line, cause) in [
             ("secret bytes-per-day=1GiB", "needs a name"),
-            ("secret name=a bytes-per-day=1GB", "bytes-per-day: give a number with KiB"),
+            (
+                "secret name=a bytes-per-day=1GB",
+                "bytes-per-day: give a number with KiB",
+            ),
             ("secret name=a bytes-per-day=0", "more than nothing"),
-            ("secret name=a series-per-day=many", "series-per-day: it is a whole number"),
+            (
+                "secret name=a series-per-day=many",
+                "series-per-day: it is a whole number",
+            ),
             ("secret name=a/b bytes-per-day=1", "name: a name has letters"),
             ("secret name=a name=b", "name: it is given twice"),
             ("secret more of secret=", "word 2 is no setting"),

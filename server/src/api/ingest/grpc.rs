@@ -73,7 +73,11 @@ impl tonic::server::UnaryService<Bytes> for Export {
                 status_of(&error)
             })?;
             let body_permit = body_permit.ok_or_else(|| Status::internal("a unary call has one message"))?;
-            match state.ingest.ingest(message, Encoding::Identity, id, body_permit, sender).await {
+            match state
+                .ingest
+                .ingest(message, Encoding::Identity, id, body_permit, sender)
+                .await
+            {
                 Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
                 Err(error) => Err(status_of(&error.into())),
             }

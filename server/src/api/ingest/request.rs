@@ -69,7 +69,10 @@ pub(crate) async fn http(State(state): State<AppState>, request: Request) -> Res
         body_permit,
         sender,
     } = arrived;
-    let outcome = state.ingest.ingest_form(body, encoding, form, id, body_permit, sender).await?;
+    let outcome = state
+        .ingest
+        .ingest_form(body, encoding, form, id, body_permit, sender)
+        .await?;
     let rejected = outcome.rejected_samples;
     let body = match content_type {
         JSON => json_response(outcome),

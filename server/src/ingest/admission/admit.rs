@@ -121,7 +121,8 @@ impl Ingest {
         body_permit: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Outcome, IngestError> {
-        self.ingest_form(body, encoding, Form::Protobuf, id, body_permit, sender).await
+        self.ingest_form(body, encoding, Form::Protobuf, id, body_permit, sender)
+            .await
     }
 
     /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers.
@@ -293,13 +294,15 @@ impl Arrived {
             });
         }
         let nodes: BTreeSet<String> = converted.senders.iter().map(|sent| sent.node.clone()).collect();
-        let admitted = arrival.admit(&store, converted, epoch, otlp_bytes).inspect_err(|error| {
-            // What is asked to come again for another reason is the server's affair, this is the sender's.
-            let of_quota = matches!(error, IngestError::Store(StoreError::QuotaUsedUp { .. }));
-            if of_quota || matches!(error, IngestError::Invalid(_)) {
-                nodes.iter().for_each(|node| refused(node, error));
-            }
-        });
+        let admitted = arrival
+            .admit(&store, converted, epoch, otlp_bytes)
+            .inspect_err(|error| {
+                // What is asked to come again for another reason is the server's affair, this is the sender's.
+                let of_quota = matches!(error, IngestError::Store(StoreError::QuotaUsedUp { .. }));
+                if of_quota || matches!(error, IngestError::Invalid(_)) {
+                    nodes.iter().for_each(|node| refused(node, error));
+                }
+            });
         Ok((admitted?, plain_bytes))
     }
 }

@@ -67,7 +67,9 @@ pub(crate) fn day_of(now_ns: i64) -> i64 {
 /// Seconds until the day after it begins, at least one.
 fn seconds_left(now_ns: i64) -> u32 {
     let left_ns = DAY_NS - now_ns.rem_euclid(DAY_NS);
-    u32::try_from(left_ns.div_euclid(1_000_000_000)).unwrap_or(u32::MAX).max(1)
+    u32::try_from(left_ns.div_euclid(1_000_000_000))
+        .unwrap_or(u32::MAX)
+        .max(1)
 }
 
 impl QuotaLedger {
@@ -101,34 +103,37 @@ impl QuotaLedger {
         ];
         for (what, limit, whole, ..) in wholes {
             if let Some(limit) = limit.filter(|limit| whole > *limit) {
-                return Err(self.refused(quota, StoreError::BeyondQuota {
-                    name: quota.name.clone(),
-                    what,
-                    limit,
-                    wanted: whole,
-                }));
+                return Err(self.refused(
+                    quota,
+                    StoreError::BeyondQuota {
+                        name: quota.name.clone(),
+                        what,
+                        limit,
+                        wanted: whole,
+                    },
+                ));
             }
         }
         for (what, limit, _, used, wanted) in wholes {
             if let Some(limit) = limit.filter(|limit| used.saturating_add(wanted) > *limit) {
                 let begins = chrono::DateTime::from_timestamp((day + 1) * DAY_SECONDS, 0).unwrap_or_default();
-                return Err(self.refused(quota, StoreError::QuotaUsedUp {
-                    name: quota.name.clone(),
-                    what,
-                    limit,
-                    used,
-                    wanted,
-                    begins: begins.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
-                    retry_seconds: seconds_left(now_ns).min(RETRY_SECONDS),
-                }));
+                return Err(self.refused(
+                    quota,
+                    StoreError::QuotaUsedUp {
+                        name: quota.name.clone(),
+                        what,
+                        limit,
+                        used,
+                        wanted,
+                        begins: begins.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+                        retry_seconds: seconds_left(now_ns).min(RETRY_SECONDS),
+                    },
+                ));
             }
         }
         let used = self.used.entry(quota.name.clone()).or_default();
         if used.day != day {
-            *used = Used {
-                day,
-                ..Used::default()
-            };
+            *used = Used { day, ..Used::default() };
             self.has_new_series = true;
         }
         used.bytes = used.bytes.saturating_add(bytes);
@@ -197,9 +202,26 @@ mod tests {
         for part in ["team-a", "60", "100", "41", "bytes", "2024-10-05T00:00:00Z"] {
             assert!(message.contains(part), "no {part}: {message}");
         }
-        assert!(matches!(error, StoreError::QuotaUsedUp { retry_seconds: RETRY_SECONDS, .. }));
+        assert!(matches!(
+            error,
+            StoreError::QuotaUsedUp {
+                retry_seconds: RETRY_SECONDS,
+                ..
+            }
+        ));
         let error = ledger.take(&quota(), NOON, 1, &ids(&[3, 4])).unwrap_err();
-        assert!(matches!(error, StoreError::QuotaUsedUp { what: "series", used: 2, wanted: 2, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                StoreError::QuotaUsedUp {
+                    what: "series",
+                    used: 2,
+                    wanted: 2,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         assert_eq!(ledger.used("team-a", NOON), (60, 2), "nothing of what was refused");
         ledger.take(&quota(), NOON, 40, &ids(&[2, 3])).unwrap();
         assert_eq!(ledger.used("team-a", NOON), (100, 3));
@@ -213,11 +235,19 @@ mod tests {
     fn what_never_fits_is_for_good_and_shortly_before_midnight_the_wait_is_short() {
         let mut ledger = QuotaLedger::default();
         assert!(ledger.take(&quota(), NOON, 101, &ids(&[])).unwrap_err().is_for_good());
-        assert!(ledger.take(&quota(), NOON, 1, &ids(&[1, 2, 3, 4])).unwrap_err().is_for_good());
+        assert!(
+            ledger
+                .take(&quota(), NOON, 1, &ids(&[1, 2, 3, 4]))
+                .unwrap_err()
+                .is_for_good()
+        );
         let late = NOON + DAY_NS / 2 - 7_500_000_000;
         ledger.take(&quota(), late, 100, &ids(&[])).unwrap();
         let error = ledger.take(&quota(), late, 1, &ids(&[])).unwrap_err();
-        assert!(matches!(error, StoreError::QuotaUsedUp { retry_seconds: 7, .. }), "{error}");
+        assert!(
+            matches!(error, StoreError::QuotaUsedUp { retry_seconds: 7, .. }),
+            "{error}"
+        );
         assert!(!error.is_for_good());
     }
 

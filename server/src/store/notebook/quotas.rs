@@ -132,7 +132,10 @@ impl Quotas {
         let bytes = replace(&self.bytes, due.bytes).await;
         let series = replace(&self.series, due.series).await;
         for error in [bytes, series].into_iter().filter_map(Result::err) {
-            tracing::warn!(?error, "cannot keep what was taken of quotas; a restart now would begin with less");
+            tracing::warn!(
+                ?error,
+                "cannot keep what was taken of quotas; a restart now would begin with less"
+            );
         }
     }
 }
@@ -187,6 +190,9 @@ mod tests {
         ledger.take(&quota, now_ns + DAY_NS, 50, &[].into()).unwrap();
         again.keep(again.due(&mut ledger, now_ns + DAY_NS, true)).await;
         let last = Quotas::open(&root).await.unwrap().ledger();
-        assert_eq!((last.used("a", now_ns), last.used("a", now_ns + DAY_NS)), ((0, 0), (50, 0)));
+        assert_eq!(
+            (last.used("a", now_ns), last.used("a", now_ns + DAY_NS)),
+            ((0, 0), (50, 0))
+        );
     }
 }
