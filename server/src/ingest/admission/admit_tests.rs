@@ -117,7 +117,7 @@ async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows
     let first = arrival(&wire, 1);
     let (converted, epoch) = first.convert(&store).unwrap();
     assert_eq!(brings(&converted, Table::Stacks), 1);
-    let first = first.admit(&store, converted, epoch, 0).unwrap();
+    let first = first.admit(&store, converted, epoch, wire.len()).unwrap();
 
     // The second has only samples, since the first brings the rest; whose commit fails before the second is
     // admitted.
@@ -131,7 +131,7 @@ async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows
     std::fs::create_dir(&version).unwrap();
     assert!(acks(&store, first).await.iter().all(Result::is_err));
     std::fs::remove_dir(&version).unwrap();
-    let second = second.admit(&store, converted, epoch, 0).unwrap();
+    let second = second.admit(&store, converted, epoch, wire.len()).unwrap();
     assert_eq!(second.parts.len(), 1);
     assert!(matches!(acks(&store, second).await[..], [Ok(Ack::Stored)]));
 
@@ -139,7 +139,7 @@ async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows
     let first = arrival(&wire, 1);
     let (converted, epoch) = first.convert(&store).unwrap();
     assert_eq!(brings(&converted, Table::Stacks), 0);
-    let first = first.admit(&store, converted, epoch, 0).unwrap();
+    let first = first.admit(&store, converted, epoch, wire.len()).unwrap();
     assert!(matches!(acks(&store, first).await[..], [Ok(Ack::Stored)]));
     let whole = "SELECT count(*) FROM samples JOIN series USING (series_id) JOIN processes USING (process_id) \
          JOIN stacks USING (stack_id) JOIN frames ON frames[1] = frame_id WHERE function = 'main'";
