@@ -410,11 +410,11 @@ impl Admitted {
         relies_on: Option<u64>,
         sender: &Sender,
     ) -> Result<(), IngestError> {
-        let is_alone = parts.len() == 1;
+        let (number, is_alone) = (parts.len(), parts.len() == 1);
         let samples: i64 = parts.iter().map(|part| part.samples).sum();
         for mut part in parts.into_iter().skip(self.done) {
             part.rows.relies_on = relies_on;
-            part.rows.otlp_bytes = part_of(self.otlp_bytes, part.samples, samples);
+            part.rows.otlp_bytes = part_of(self.otlp_bytes, part.samples, samples, number);
             part.rows.sender = Sender {
                 owner: Owner {
                     token: sender.owner.token,
@@ -435,13 +435,13 @@ impl Admitted {
     }
 }
 
-/// The bytes of a request that one of its batches has: as many as of its samples.
-fn part_of(bytes: u64, samples: i64, of_all: i64) -> u64 {
-    let (Ok(samples), Ok(of_all)) = (u128::try_from(samples), u128::try_from(of_all)) else {
-        return bytes;
+/// The bytes of a request that one of its batches has: as many as of its samples, and where none has any, as each.
+fn part_of(bytes: u64, samples: i64, of_all: i64, batches: usize) -> u64 {
+    let (part, whole): (u128, u128) = match of_all {
+        0 => (1, batches.max(1) as u128),
+        of_all => (samples.unsigned_abs().into(), of_all.unsigned_abs().into()),
     };
-    let part = (u128::from(bytes) * samples).checked_div(of_all);
-    part.map_or(bytes, |part| u64::try_from(part).unwrap_or(bytes))
+    u64::try_from(u128::from(bytes) * part / whole).unwrap_or(bytes)
 }
 
 #[cfg(test)]
