@@ -3,7 +3,7 @@
 //! It is checked as a whole. What is wrong is told with line, column and what is allowed, all of it at once: whoever
 //! writes a file need not try again for each fault.
 
-use super::{is_list, is_number, is_switch, keys};
+use super::keys::{is_list, is_number, is_switch, keys};
 use clap::{Arg, Command};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

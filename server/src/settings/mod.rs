@@ -6,17 +6,15 @@
 //! flags' own parsers: a new flag is a new key. Knows nothing of what the settings are for.
 
 mod file;
+mod keys;
 mod print;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Ids of the flags that are about the file, and no keys of it.
-const ABOUT_THE_FILE: [&str; 2] = ["config", "print_config"];
 
 /// The settings that count, each with where it came from.
 #[derive(Debug)]
@@ -107,45 +105,9 @@ pub fn read<C: CommandFactory + FromArgMatches>(
     Ok((config, settings))
 }
 
-/// The flags that are keys of the file, with these.
-fn keys(command: &Command) -> impl Iterator<Item = (&str, &Arg)> {
-    let keys = command.get_arguments().filter(|arg| {
-        let asks = matches!(
-            arg.get_action(),
-            ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
-        );
-        !asks && !ABOUT_THE_FILE.contains(&arg.get_id().as_str())
-    });
-    keys.filter_map(|arg| Some((arg.get_long()?, arg)))
-}
-
-/// Whether a flag is on or off, and takes no value.
-fn is_switch(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::SetTrue)
-}
-
-/// Whether a flag may be given several times.
-fn is_list(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::Append)
-}
-
-/// Whether a flag's value is a number, which needs no quotes. One with a unit does.
-fn is_number(arg: &Arg) -> bool {
-    use std::any::TypeId;
-    let of = arg.get_value_parser().type_id();
-    let numbers = [
-        TypeId::of::<u16>(),
-        TypeId::of::<u32>(),
-        TypeId::of::<u64>(),
-        TypeId::of::<usize>(),
-        TypeId::of::<i64>(),
-        TypeId::of::<f64>(),
-    ];
-    numbers.iter().any(|number| of == *number)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::keys::keys;
     use super::*;
     use crate::config::Config;
     use std::path::Path;

@@ -1,6 +1,7 @@
 //! The settings that count as a file that says the same, with what each is and where it came from.
 
-use super::{Settings, is_list, is_number, is_switch, keys};
+use super::Settings;
+use super::keys::{is_list, is_number, is_switch, keys};
 use clap::Arg;
 use clap::parser::ValueSource;
 use std::fmt::{self, Display, Formatter};

@@ -212,7 +212,11 @@ async fn of_a_request_that_comes_again_for_a_quota_nothing_is_taken_twice() {
 #[test]
 fn batches_share_the_bytes_of_their_request() {
     assert_eq!([3, 1, 0].map(|samples| part_of(100, samples, 4, 3)), [75, 25, 0]);
-    assert_eq!([0; 3].map(|samples| part_of(99, samples, 0, 3)), [33; 3], "reports only");
+    assert_eq!(
+        [0; 3].map(|samples| part_of(99, samples, 0, 3)),
+        [33; 3],
+        "reports only"
+    );
     assert_eq!(part_of(7, 0, 0, 1), 7);
     assert_eq!(part_of(u64::MAX, i64::MAX, i64::MAX, 1), u64::MAX);
 }
