@@ -280,7 +280,9 @@ mod tests {
                 now,
                 own + (now - begin) / SECOND * others_ns + (now - begin) % SECOND * others_ns / SECOND,
             );
-            now += bucket.wait_ns(needed_by).min(bucket.longest_wait_ns(step_ns, needed_by));
+            now += bucket
+                .wait_ns(needed_by)
+                .min(bucket.longest_wait_ns(step_ns, needed_by));
             let Some(second) = seconds.get_mut(((now - begin) / SECOND) as usize) else {
                 return seconds;
             };

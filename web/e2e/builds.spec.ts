@@ -74,7 +74,14 @@ function built(rounds: number, parseRounds: number): { path: string; version: st
   mkdirSync(own);
   const [source, path] = [join(own, "main.c"), join(own, service)];
   writeFileSync(source, PROGRAM);
-  const flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-Wl,--build-id=sha1", `-DROUNDS=${rounds}`, `-DPARSE_ROUNDS=${parseRounds}`];
+  const flags = [
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-Wl,--build-id=sha1",
+    `-DROUNDS=${rounds}`,
+    `-DPARSE_ROUNDS=${parseRounds}`,
+  ];
   execFileSync("cc", [...flags, "-o", path, source]);
   const notes = execFileSync("readelf", ["-n", path], { encoding: "utf8" });
   return { path, version: /Build ID: ([0-9a-f]+)/.exec(notes)?.[1]?.slice(0, DIGITS) ?? "" };

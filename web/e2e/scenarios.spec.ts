@@ -255,6 +255,7 @@ for (const size of [{ width: 1440, height: 900 }, LAPTOP, PHONE])
     await hand.click(nodes.getByRole("button", { name: `What can be done with node ${jobs.node}` }));
     await hand.click(page.getByRole("menuitem", { name: "Compare with the rest" }));
     await expect.poll(() => parameter(page, "view")).toBe("compare");
+    await expect(tab(page, "Process")).toBeVisible();
     if (isWide) await pictured(page, "jobs-3-compare");
     await hand.click(tab(page, "Process"));
     const table = page.getByRole("grid", { name: "Both windows by process" });

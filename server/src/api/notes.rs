@@ -259,8 +259,9 @@ async fn markers(
     let (question, kinds) = (parameters.question()?, parameters.word("kinds")?);
     let wants = |kind: &str| kinds == "all" || kinds == kind;
     let window = question.window;
-    // The newest are what a chart's reader is at; of older ones the chart has a count in each of its steps.
-    let mut newest = Newest::of(MOST_ANSWERED, usual_steps(&tables, window));
+    // The newest are what a chart's reader is at; of older ones the chart has a count in each of its steps. They are
+    // told to the millisecond where of samples only hours are left: so a zoom comes to all of them.
+    let mut newest = Newest::of(MOST_ANSWERED, Steps::chart(window, query::usual_step(window)));
     if wants("note") {
         let found = state.store.markers((window.from_ms(), window.until_ms()), |marker| {
             is_selected(&question, &marker.labels)

@@ -8,7 +8,7 @@ use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
 use crate::store::members::Members;
-use crate::store::notebook::{Bursts, Markers, Views};
+use crate::store::notebook::{Bursts, Markers, Quotas, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
@@ -28,7 +28,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use std::error::Error;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -158,9 +158,10 @@ impl Store {
             true => Some(Members::join(&root, config.address.clone()).await.map_err(failed)?),
             false => None,
         };
+        let quotas = Quotas::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
-            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
+            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns), quotas.ledger())),
             nodes: Mutex::new(nodes),
             logs,
             root,
@@ -172,6 +173,7 @@ impl Store {
             gone_ns: AtomicI64::new(i64::MIN),
             accounts: Mutex::default(),
             searched: Mutex::default(),
+            quotas,
             query_pool,
             damage,
             garbage: Mutex::new(garbage),
@@ -179,6 +181,7 @@ impl Store {
             wake: Arc::new(Notify::new()),
             committed: Notify::new(),
             disk_full: AtomicBool::new(false),
+            free_bytes: AtomicU64::new(u64::MAX),
             probed: tokio::sync::Mutex::default(),
             floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),

@@ -1,9 +1,10 @@
 //! `cargo xtask test`: exactly what CI runs. Goes on after a failure, so that one run tells all of them.
 //!
 //! In: the working tree. Out: what each step found, and the sum as the last line. `parts` says which files a step
-//! looks at, `changed` which of them differ from a base, `lints` has clippy, `once` what would be compiled twice,
-//! `programs` runs some of what cargo built, `runner` runs a command and counts.
+//! looks at, `changed` which of them differ from a base, `alerts` has promtool, `lints` has clippy, `once` what would
+//! be compiled twice, `programs` runs some of what cargo built, `runner` runs a command and counts.
 
+mod alerts;
 mod changed;
 mod lints;
 mod once;
@@ -19,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use crate::artifacts::{self, Profile};
 use crate::tally::{CARGO, PLAYWRIGHT, Tally, VITEST};
 use crate::test_programs::root_tests;
-use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy, tools};
+use crate::{check_install, e2e, fuzz, go_tools, kernels, packages, repo, run, tidy, tools};
 use changed::Changed;
 use parts::Piece;
 use programs::{built, filters, unit_targets};
@@ -101,6 +102,7 @@ const fn step(name: &'static str, when: When, needs_programs: bool, run: Run) ->
 /// Part of what these need is made while other steps run.
 const INSTALL: &str = "install";
 const LICENCES: &str = "licences";
+const ALERTS: &str = "alerts";
 const END_TO_END: &str = "end-to-end";
 /// What this needs is built while `install` waits.
 const FUZZ: &str = "fuzz";
@@ -115,6 +117,7 @@ const STEPS: &[Step] = &[
     step("lints", When::Always, false, lints),
     step("unit", When::Always, false, unit),
     step(LICENCES, When::UnlessQuick, false, licences),
+    step(ALERTS, When::UnlessQuick, false, alerts),
     step("binaries", When::UnlessQuick, false, binaries),
     step("integration", When::UnlessQuick, true, integration),
     step("root", When::UnlessQuick, true, root),
@@ -166,6 +169,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if has(END_TO_END) {
             e2e::engines::make_python_meanwhile();
         }
+    }
+    // The same holds for this one.
+    if has(ALERTS) {
+        go_tools::build_meanwhile(&go_tools::PROMTOOL);
     }
     run_steps(chosen)
 }
@@ -279,6 +286,10 @@ fn licences(_: &Scope<'_>) -> Result<Tally> {
         tally.add(Tally::one(answer.status.success()));
     }
     Ok(tally)
+}
+
+fn alerts(_: &Scope<'_>) -> Result<Tally> {
+    alerts::step()
 }
 
 fn page_check(_: &Scope<'_>) -> Result<Tally> {

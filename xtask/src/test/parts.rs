@@ -92,6 +92,12 @@ const PARTS: &[Part] = &[
     part("server/build.rs", &[], &[RUST, SERVER]),
     part("server/tests/data/", &[], &[SERVER]),
     part("server/tests/it/", &[".rs"], &[RUST, &[Module("server", "it")]]),
+    part(
+        "server/packaging/",
+        &[".yml"],
+        &[XTASK, &[Step("alerts"), Tests("server", "it")]],
+    ),
+    part("server/packaging/", &[".json"], &[&[Tests("server", "it")]]),
     part("server/packaging/", &[], &[&[Step("install")]]),
     // The page.
     part("web/src/", &[".test.ts"], &[&[Step("page-check"), Related]]),

@@ -166,7 +166,11 @@ struct ProgramRuntimes {
 
 impl ProgramRuntimes {
     fn next_ns(&self) -> Option<u64> {
-        self.of_languages.iter().flatten().filter_map(RuntimeState::next_ns).min()
+        self.of_languages
+            .iter()
+            .flatten()
+            .filter_map(RuntimeState::next_ns)
+            .min()
     }
 }
 

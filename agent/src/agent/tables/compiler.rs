@@ -322,8 +322,11 @@ impl Worker {
 
     fn rest(&self) {
         let stacks_wait = self.stacks_wait.load(Ordering::Relaxed);
-        self.cpu_budget
-            .rest(if stacks_wait { NeededBy::Stacks } else { NeededBy::Nobody });
+        self.cpu_budget.rest(if stacks_wait {
+            NeededBy::Stacks
+        } else {
+            NeededBy::Nobody
+        });
     }
 }
 

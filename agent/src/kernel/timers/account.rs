@@ -48,10 +48,7 @@ pub(super) struct TickAccount {
 
 impl TickAccount {
     pub(super) fn new(counts: Counts) -> Self {
-        Self {
-            last: counts,
-            open: 0,
-        }
+        Self { last: counts, open: 0 }
     }
 
     /// What did not come since the last call. While it is so little that it may still come, it waits.

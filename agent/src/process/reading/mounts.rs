@@ -172,6 +172,9 @@ nonsense
             .filter(|line| !line.contains("fuse") && !line.contains("nfs4"))
             .map(|line| format!("{line}\n"))
             .collect();
-        assert!(is_local_mount(&without, 99), "a filesystem below an overlay, or of memory files");
+        assert!(
+            is_local_mount(&without, 99),
+            "a filesystem below an overlay, or of memory files"
+        );
     }
 }

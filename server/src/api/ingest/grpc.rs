@@ -73,7 +73,11 @@ impl tonic::server::UnaryService<Bytes> for Export {
                 status_of(&error)
             })?;
             let body_permit = body_permit.ok_or_else(|| Status::internal("a unary call has one message"))?;
-            match state.ingest.ingest(message, Encoding::Identity, id, body_permit, sender).await {
+            match state
+                .ingest
+                .ingest(message, Encoding::Identity, id, body_permit, sender)
+                .await
+            {
                 Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
                 Err(error) => Err(status_of(&error.into())),
             }
@@ -87,12 +91,12 @@ fn status_of(error: &ApiError) -> Status {
         Code::Overloaded | Code::DiskFull | Code::Timeout | Code::Internal => GrpcCode::Unavailable,
         Code::Unauthorized => GrpcCode::Unauthenticated,
         Code::NotFound | Code::MethodNotAllowed => GrpcCode::Unimplemented,
-        // Without a time to wait it is for good.
-        Code::TooLarge => GrpcCode::ResourceExhausted,
+        // Without a time to wait it is for good, and with one it may be repeated.
+        Code::TooLarge | Code::QuotaExceeded => GrpcCode::ResourceExhausted,
         _ => GrpcCode::InvalidArgument,
     };
     match (code, error.retry_after_seconds()) {
-        (GrpcCode::Unavailable, Some(seconds)) => {
+        (GrpcCode::Unavailable | GrpcCode::ResourceExhausted, Some(seconds)) => {
             let details = status::encode(code as i32, &error.to_string(), Some(seconds));
             Status::with_details(code, error.to_string(), details.into())
         }
@@ -177,5 +181,21 @@ impl Decoder for RawCodec {
     fn decode(&mut self, src: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
         let length = src.remaining();
         Ok(Some(src.copy_to_bytes(length)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_used_up_says_when_to_repeat_and_what_is_too_large_does_not() {
+        let used_up = status_of(&ApiError::new(Code::QuotaExceeded, "used up").retry_after(300));
+        assert_eq!(used_up.code(), GrpcCode::ResourceExhausted);
+        let told = status::encode(GrpcCode::ResourceExhausted as i32, "used up", Some(300));
+        assert_eq!(used_up.details(), told);
+        let too_large = status_of(&ApiError::new(Code::TooLarge, "too large"));
+        assert_eq!(too_large.code(), GrpcCode::ResourceExhausted);
+        assert!(too_large.details().is_empty());
     }
 }

@@ -31,7 +31,11 @@ pub(super) async fn ingest(State(state): State<AppState>, request: Request) -> R
             .to_owned();
         let encoding = content_encoding(request.headers())?;
         let Arrived {
-            body, id, body_permit, sender, ..
+            body,
+            id,
+            body_permit,
+            sender,
+            ..
         } = arrive(&state, request, encoding).await?;
         let body = match boundary(&content_type) {
             Some(boundary) => of_form(&body, boundary, &mut about)?,

@@ -69,7 +69,10 @@ pub(crate) async fn http(State(state): State<AppState>, request: Request) -> Res
         body_permit,
         sender,
     } = arrived;
-    let outcome = state.ingest.ingest_form(body, encoding, form, id, body_permit, sender).await?;
+    let outcome = state
+        .ingest
+        .ingest_form(body, encoding, form, id, body_permit, sender)
+        .await?;
     let rejected = outcome.rejected_samples;
     let body = match content_type {
         JSON => json_response(outcome),
@@ -290,6 +293,9 @@ impl From<StoreError> for ApiError {
             StoreError::DiskFull { .. } => Self::new(Code::DiskFull, error.to_string())
                 .hint("keep the batch and send it again; queries go on")
                 .retry_after(DISK_FULL_RETRY_SECONDS),
+            StoreError::QuotaUsedUp { retry_seconds, .. } => Self::new(Code::QuotaExceeded, error.to_string())
+                .hint("keep the batch and send it again; the quota stands in the server's --ingest-token-file")
+                .retry_after(*retry_seconds),
             StoreError::Overloaded { .. }
             | StoreError::TooManyInstances { .. }
             | StoreError::HourGone

@@ -93,6 +93,7 @@ pub(super) const REFUSED: &[Code] = &[
     Code::BadProfile,
     Code::BadParameter,
     Code::TooLarge,
+    Code::QuotaExceeded,
     Code::Overloaded,
     Code::DiskFull,
     Code::Internal,

@@ -130,6 +130,8 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
         if parts.is_empty() && id.is_some() {
             parts.push(Building::new(id));
         }
+        // Last comes what is stored anew where the request is sent again: then nothing behind it can be refused.
+        parts.sort_by_key(|part| part.id.is_none());
         let finish = |part: Building<'_>| part.finish(&samples, is_known);
         let parts = parts.into_iter().map(finish).collect::<Result<_, _>>()?;
         Ok(Converted {

@@ -116,7 +116,10 @@ impl StackCache {
         let (bytes, is_held) = {
             let contexts = read(&current);
             let held_bytes = contexts.held.as_ref().map_or(0, Reservation::bytes);
-            (contexts.bytes(), contexts.nodes() == 1 || held_bytes == contexts.bytes())
+            (
+                contexts.bytes(),
+                contexts.nodes() == 1 || held_bytes == contexts.bytes(),
+            )
         };
         if bytes > self.limit_bytes || !(is_held || hold(pool, &current).is_ok()) {
             *current = empty(self.runtime_frames);
@@ -159,7 +162,9 @@ impl StackCache {
         let missing: HashSet<i64, MixState> = lacking.map(|(id, _)| *id).collect();
         if !missing.is_empty() {
             let reading = Reservation::new(snapshot, "stacks and their names");
-            let (rows, frames) = self.rows_and_frames(snapshot, days, &contexts, &missing, &reading).await?;
+            let (rows, frames) = self
+                .rows_and_frames(snapshot, days, &contexts, &missing, &reading)
+                .await?;
             let (to, limit) = (contexts.clone(), self.limit_bytes);
             let added =
                 crate::query::limits::parallel::blocking(move || add(&mut write(&to), &frames.list, &rows, limit))

@@ -237,6 +237,16 @@ impl FreshSamples {
         rows.map(|row| (row.ts_ns, self.common.stacks[row.stack as usize]))
     }
 
+    /// The ids of the series that have rows here.
+    pub(crate) fn series(&self) -> impl Iterator<Item = i64> {
+        let mut has_rows = vec![false; self.common.origins.len()];
+        for row in &self.rows {
+            has_rows[row.origin as usize] = true;
+        }
+        let origins = self.common.origins.iter().zip(has_rows);
+        origins.filter_map(|(origin, has_rows)| has_rows.then_some(origin.series_id))
+    }
+
     fn amount(&self, row: &FreshSample) -> Amount {
         self.common.amounts[row.amount as usize]
     }

@@ -1,6 +1,7 @@
 //! One accepted batch: its rows, its sender, and how it ends.
 
 use crate::store::buffer::arriving::FreshSamples;
+use crate::store::buffer::quota::Quota;
 use crate::store::buffer::report::BatchRow;
 use crate::store::buffer::sender_window::Owner;
 use crate::store::table::schema::Table;
@@ -23,6 +24,8 @@ pub struct Rows {
     pub relies_on: Option<u64>,
     /// Who sent it.
     pub sender: Sender,
+    /// Bytes of the request that the batch came in, as OTLP in protobuf; of several batches of one, each has its part.
+    pub otlp_bytes: u64,
     /// The time of samples that were sent without one: another when the batch is sent again.
     pub stand_in_ns: Option<i64>,
 }
@@ -34,6 +37,8 @@ pub struct Sender {
     pub owner: Owner,
     /// All tokens that are valid now, as in [`Owner::token`].
     pub tokens: Arc<[u32]>,
+    /// What may come by that token in a day; none: whatever comes.
+    pub quota: Option<Arc<Quota>>,
 }
 
 /// What makes a batch the same batch as another.

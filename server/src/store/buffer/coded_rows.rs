@@ -121,8 +121,11 @@ impl Samples {
                 amount: common.amounts[row.amount as usize],
             };
             let place = i64::from(row.cpu) << 8 ^ i64::from(attribute_set.mode);
-            self.attribute_sets
-                .push(recent.attribute_sets.code(place, attribute_set, || interner.attribute_sets.code(attribute_set)));
+            self.attribute_sets.push(
+                recent
+                    .attribute_sets
+                    .code(place, attribute_set, || interner.attribute_sets.code(attribute_set)),
+            );
             self.stacks.push(stacks[row.stack as usize]);
             self.ts_ns.push(row.ts_ns);
         }
@@ -332,12 +335,21 @@ fn merge_neighbours(rows: &mut [u32], time: impl Fn(&u32) -> i64) -> bool {
 /// Of each origin its place in the order of files; the same where series and thread are.
 fn ranks(interner: &Interner) -> Vec<u32> {
     let mut series: Vec<u32> = (0..interner.series.len() as u32).collect();
-    series.sort_unstable_by(|a, b| interner.order(interner.series[*a]).cmp(&interner.order(interner.series[*b])));
+    series.sort_unstable_by(|a, b| {
+        interner
+            .order(interner.series[*a])
+            .cmp(&interner.order(interner.series[*b]))
+    });
     let mut place = vec![0; series.len()];
     for (at, code) in series.iter().enumerate() {
         place[*code as usize] = at;
     }
-    let key = |code: u32| (place[interner.origins[code].series as usize], interner.origins[code].tid);
+    let key = |code: u32| {
+        (
+            place[interner.origins[code].series as usize],
+            interner.origins[code].tid,
+        )
+    };
     let mut origins: Vec<u32> = (0..interner.origins.len() as u32).collect();
     origins.sort_unstable_by_key(|code| key(*code));
     let (mut ranks, mut rank) = (vec![0; origins.len()], 0);
@@ -457,7 +469,9 @@ impl Translation {
             let wait = waits.1.number(waits.0[row] as usize);
             let woken = wokens.1.number(wokens.0[row] as usize);
             let known = match (wait, woken) {
-                (None, None) => self.attribute_sets.get_mut((mode * cpu_count + cpu) * value_count + value),
+                (None, None) => self
+                    .attribute_sets
+                    .get_mut((mode * cpu_count + cpu) * value_count + value),
                 _ => None,
             };
             if let Some(Some(code)) = known {

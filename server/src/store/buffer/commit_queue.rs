@@ -1,6 +1,7 @@
 //! What has been accepted and waits for its commit.
 
 use crate::store::buffer::arriving::Pending;
+use crate::store::buffer::quota::{QuotaLedger, Taken};
 use crate::store::buffer::seen_ids::{NewIds, SeenIds};
 use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::table::error::StoreError;
@@ -18,6 +19,8 @@ pub(crate) struct CommitGroup {
     pub(crate) rows: [Vec<Pending>; Table::COUNT],
     pub(crate) batches: Vec<(String, i64)>,
     pub(crate) new_ids: Vec<NewIds>,
+    /// What its batches took of quotas.
+    pub(crate) taken: Vec<Taken>,
     pub(crate) bytes: u64,
     pub(crate) samples: usize,
     /// Accepted requests, those without rows included.
@@ -31,6 +34,7 @@ impl CommitGroup {
             rows: Default::default(),
             batches: Vec::new(),
             new_ids: Vec::new(),
+            taken: Vec::new(),
             bytes: 0,
             samples: 0,
             requests: 0,
@@ -47,18 +51,20 @@ pub(crate) struct CommitQueue {
     pub(crate) known: SeenIds,
     /// Which samples are whose, of batches that wait for their commit; only where several servers write.
     pub(crate) samples_of: HashMap<(String, i64), Vec<u64>>,
+    pub(crate) quotas: QuotaLedger,
     /// Of the gathering group and of the one that is being written.
     pub(crate) bytes: u64,
     pub(crate) stopping: bool,
 }
 
 impl CommitQueue {
-    pub(crate) fn new(sender_window: SenderWindow<Waiter>) -> Self {
+    pub(crate) fn new(sender_window: SenderWindow<Waiter>, quotas: QuotaLedger) -> Self {
         Self {
             group: CommitGroup::new(),
             sender_window,
             known: SeenIds::default(),
             samples_of: HashMap::new(),
+            quotas,
             bytes: 0,
             stopping: false,
         }

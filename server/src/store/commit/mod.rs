@@ -6,7 +6,7 @@
 mod beside_others;
 
 use crate::lock::lock_mutex;
-use crate::store::buffer::arriving::Pending;
+use crate::store::buffer::arriving::{FreshSamples, Pending};
 use crate::store::buffer::batch::{Ack, BatchId, Rows, Sender};
 use crate::store::buffer::commit_queue::{CommitGroup, Waiter, outcome};
 use crate::store::buffer::sender_window::{Fingerprint, MOST_SKIPPED, Seen, SenderWindow};
@@ -23,7 +23,7 @@ use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
 use object_store::path::Path;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
@@ -75,6 +75,15 @@ impl Store {
     pub fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Ticket, StoreError> {
         self.query_pool.ingest_comes();
         let fingerprint = if id.is_some() { fingerprint(&rows) } else { 0 };
+        let has_series_quota = rows
+            .sender
+            .quota
+            .as_ref()
+            .is_some_and(|quota| quota.series_per_day.is_some());
+        let series: BTreeSet<i64> = match has_series_quota {
+            true => rows.samples.iter().flat_map(FreshSamples::series).collect(),
+            false => BTreeSet::new(),
+        };
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
         if let Some(id) = &id {
@@ -129,11 +138,16 @@ impl Store {
                 limit_bytes,
             });
         }
+        let quota = rows.sender.quota.as_ref();
+        let now_ns = self.config.clock.wall_ns();
+        let taken = quota.map(|quota| inbox.quotas.take(quota, now_ns, rows.otlp_bytes, &series));
+        let taken = taken.transpose()?;
         let mut new_ids = Vec::new();
-        let mut fresh = inbox
-            .known
-            .fresh_rows(&rows, &mut new_ids)
-            .inspect_err(|_| inbox.known.forget(&new_ids))?;
+        let fresh = inbox.known.fresh_rows(&rows, &mut new_ids);
+        let mut fresh = fresh.inspect_err(|_| {
+            inbox.known.forget(&new_ids);
+            inbox.quotas.give_back(taken.as_slice());
+        })?;
         let samples = rows.samples.into_iter().filter(|samples| samples.num_rows() > 0);
         fresh[Table::Samples.index()].extend(samples.map(|samples| Pending::Samples(Arc::new(samples))));
         let report = rows.batch.map(|report| Pending::Report(Arc::new(report)));
@@ -148,6 +162,7 @@ impl Store {
             .map(Pending::num_rows)
             .sum::<usize>();
         group.new_ids.append(&mut new_ids);
+        group.taken.extend(taken);
         let waiter = group.done.subscribe();
         if let Some(id) = id {
             let sender_window = &mut inbox.sender_window;
@@ -238,7 +253,9 @@ impl Store {
             Err(error) => return Err((error, files)),
         }
         let now_ms = self.transaction_ms();
-        let txns = lock_mutex(&self.inbox).sender_window.transactions(&group.batches, now_ms);
+        let txns = lock_mutex(&self.inbox)
+            .sender_window
+            .transactions(&group.batches, now_ms);
         match self.write_table(Table::Samples, group, txns).await {
             Ok(new) => files[Table::Samples.index()] = new,
             Err(error) => return Err((error, files)),
@@ -419,6 +436,8 @@ impl Store {
         inbox.samples_of.clear();
         inbox.known.forget(&group.new_ids);
         inbox.known.forget(&next.new_ids);
+        inbox.quotas.give_back(&group.taken);
+        inbox.quotas.give_back(&next.taken);
         inbox.bytes = 0;
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -550,6 +569,7 @@ pub(crate) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
         };
         let Some(store) = store.upgrade() else { return };
         store.commit().await;
+        store.keep_quotas(stopping).await;
         if stopping {
             return;
         }

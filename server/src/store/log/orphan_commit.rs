@@ -53,7 +53,10 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
             continue;
         };
         if provenance.replaces.is_empty() {
-            commits.entry((provenance.batches, provenance.parts)).or_default().push(path);
+            commits
+                .entry((provenance.batches, provenance.parts))
+                .or_default()
+                .push(path);
         }
     }
     let mut sender_window: SenderWindow<()> = SenderWindow::from_txns(txns);

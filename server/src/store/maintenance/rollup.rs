@@ -97,7 +97,8 @@ impl Rollups {
         }
         for attribute_set in self.way_of.len()..interner.attribute_sets.len() {
             let attribute_set = interner.attribute_sets[attribute_set as u32];
-            self.way_of.push(self.ways.code((attribute_set.mode, attribute_set.amount.value)));
+            self.way_of
+                .push(self.ways.code((attribute_set.mode, attribute_set.amount.value)));
         }
         if self.ways.len() <= MOST_COUNTED_WAYS {
             self.count_stacks(rows, range.clone(), interner);

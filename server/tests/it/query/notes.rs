@@ -203,7 +203,11 @@ fn counted(answer: &Value) -> Vec<(i64, i64, u64)> {
     steps
         .map(|step| {
             let number = |name: &str| step[name].as_i64().unwrap();
-            (number("from"), number("until"), step["counts"]["note"].as_u64().unwrap())
+            (
+                number("from"),
+                number("until"),
+                step["counts"]["note"].as_u64().unwrap(),
+            )
         })
         .collect()
 }

@@ -75,6 +75,17 @@ describe("markers that are counted only", () => {
     expect(olderSpans([], 2_000, 12)).toEqual([]);
   });
 
+  it("lie in times that are shorter than what is shown, however few they are", () => {
+    const ends = [step(0, { note: 10 }), step(900, { note: 20 })];
+    expect(olderSpans(ends, 2_000, 12)).toHaveLength(1);
+    const halves = [
+      { from: 0, until: 100, number: 10 },
+      { from: 900, until: 1_000, number: 20 },
+    ];
+    expect(olderSpans(ends, 2_000, 12, 500)).toMatchObject(halves);
+    expect(olderSpans(ends, 2_000, 1, 500)).toMatchObject(halves);
+  });
+
   it("lead to a shorter time, unless what is shown is as short already", () => {
     expect(isNarrower({ from: 0, until: 5_000 }, { from: 0, until: 60_000 })).toBe(true);
     expect(isNarrower({ from: 0, until: 10 }, { from: 0, until: 1_000 })).toBe(false);

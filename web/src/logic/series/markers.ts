@@ -103,22 +103,29 @@ export function kindsText(counts: KindCounts): string {
 
 /**
  * Times to zoom to, so that what is counted in them is told: neighbouring steps together have at most `room` markers,
- * or twice that, and so on, where there would be more than `most` times.
+ * or twice that, and so on, where there would be more than `most` times. Steps further apart than `longest`, in
+ * milliseconds, are of different ones: a time as long as all that is shown would lead nowhere.
  */
-export function olderSpans(older: readonly OlderMarkers[], room: number, most: number): OlderSpan[] {
-  const spans: { steps: OlderMarkers[]; number: number }[] = [];
+export function olderSpans(
+  older: readonly OlderMarkers[],
+  room: number,
+  most: number,
+  longest = Number.POSITIVE_INFINITY,
+): OlderSpan[] {
+  const spans: { from: number; steps: OlderMarkers[]; number: number }[] = [];
   for (const step of older) {
     const number = numberOf(countsOf([], [step]));
     const last = spans.at(-1);
-    if (last !== undefined && last.number + number <= room) {
+    if (last !== undefined && last.number + number <= room && step.until - last.from <= longest) {
       last.steps.push(step);
       last.number += number;
-    } else spans.push({ steps: [step], number });
+    } else spans.push({ from: step.from, steps: [step], number });
   }
-  // With room for all of them there is one.
-  if (spans.length > Math.max(1, most)) return olderSpans(older, room * 2, most);
-  return spans.map(({ steps, number }) => ({
-    from: (steps[0] as OlderMarkers).from,
+  // With room for all of them there are no fewer.
+  const all = spans.reduce((sum, { number }) => sum + number, 0);
+  if (spans.length > Math.max(1, most) && room < all) return olderSpans(older, room * 2, most, longest);
+  return spans.map(({ from, steps, number }) => ({
+    from,
     until: (steps.at(-1) as OlderMarkers).until,
     number,
     counts: countsOf([], steps),

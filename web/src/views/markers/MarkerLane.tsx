@@ -29,6 +29,10 @@ const MOVES: Record<string, (at: number, last: number) => number> = {
 /** What a sign of several shows. */
 const numberText = (number: number) => (number > 99 ? "99+" : count(number));
 
+/** A name contains what is shown, so that who speaks to the machine can say it. */
+const signName = (group: MarkerGroup) =>
+  group.number > 99 ? `${numberText(group.number)}, ${signTitle(group)}` : signTitle(group);
+
 function signTitle(group: MarkerGroup): string {
   const { markers: own, number, counts, older } = group;
   const [first] = own;
@@ -82,7 +86,7 @@ export function MarkerLane({ range }: { range: Window }) {
               tabIndex={i === stop ? 0 : -1}
               aria-haspopup="dialog"
               aria-expanded={open === group}
-              aria-label={signTitle(group)}
+              aria-label={signName(group)}
               title={signTitle(group)}
               onFocus={() => setAt(i)}
               onClick={(event) => {

@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { countsOf, isNarrower, kindsText, numberOf, olderSpans } from "../../logic/series/markers.ts";
 import { count, plural } from "../../logic/text/format.ts";
 import { rangeText } from "../../logic/time/time.ts";
+import { lengthOf } from "../../logic/time/windows.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { chartWindow, markers, NO_MARKERS, NONE_OLDER, zoomToTime } from "../../state/moments/markers.ts";
 import { present } from "../../state/question/question.ts";
@@ -84,8 +85,9 @@ function MarkerList({ close }: { close: () => void }) {
 function Older({ close, isSearched }: { close: () => void; isSearched: boolean }) {
   const answer = markers.data.value;
   const [older, uncounted] = [answer?.older ?? NONE_OLDER, answer?.uncounted ?? []];
-  const spans = useMemo(() => olderSpans(older, MOST_TOLD, MOST_SPANS), [older]);
   const range = chartWindow();
+  const longest = lengthOf(range) / 2;
+  const spans = useMemo(() => olderSpans(older, MOST_TOLD, MOST_SPANS, longest), [older, longest]);
   return (
     <>
       {spans.length > 0 && (

@@ -36,7 +36,8 @@ pub(crate) fn encode(
 ) -> Result<Option<Encoded>, StoreError> {
     let (mut rows, mut interner, mut recent) = (Samples::default(), Interner::default(), Recent::default());
     rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
-    interner.stacks
+    interner
+        .stacks
         .reserve(samples.iter().map(|samples| samples.stacks()).sum::<usize>() / NAMED_IN);
     for samples in samples {
         rows.add(samples, &mut interner, &mut recent);
@@ -176,7 +177,9 @@ fn write_samples(
     group.texts_of_runs("node", &origins, names, |origin| interner.origins[origin].node)?;
     group.texts_of_runs("service", &origins, names, |origin| interner.series_of(origin).service)?;
     group.numbers_of_runs("series_id", &origins, |origin| Some(interner.series_of(origin).id))?;
-    group.numbers_of_runs("process_id", &origins, |origin| Some(interner.origins[origin].process_id))?;
+    group.numbers_of_runs("process_id", &origins, |origin| {
+        Some(interner.origins[origin].process_id)
+    })?;
     group.texts_of_runs("thread", &origins, names, |origin| interner.origins[origin].thread)?;
     group.numbers_of_runs("tid", &origins, |origin| interner.origins[origin].tid)?;
     let of_rows = rows.attribute_sets[range.clone()].iter().copied();
@@ -184,7 +187,12 @@ fn write_samples(
     let attribute_set = |code: &u32| interner.attribute_sets[*code];
     let cpus = kept.iter().map(|code| attribute_set(code).cpu);
     group.numbers_of("cpu", &attribute_sets, cpus, size_of::<i32>(), &thread_groups)?;
-    group.texts_of("mode", &attribute_sets, kept.iter().map(|code| attribute_set(code).mode), names)?;
+    group.texts_of(
+        "mode",
+        &attribute_sets,
+        kept.iter().map(|code| attribute_set(code).mode),
+        names,
+    )?;
     group.stacks(rows.stacks[range].iter().copied(), &thread_groups, interner)?;
     let values = kept.iter().map(|code| Some(attribute_set(code).amount.value));
     group.numbers_of("value", &attribute_sets, values, size_of::<i64>(), &Runs::new())?;

@@ -83,7 +83,11 @@ fn in_order(rows: &Samples, interner: &Interner) -> Vec<u32> {
     let mut order: Vec<u32> = (0..rows.len() as u32).collect();
     let key = |row: u32| {
         let (origin, ts_ns) = (rows.origins[row as usize], rows.ts_ns[row as usize]);
-        (interner.order(interner.series_of(origin)), interner.origins[origin].tid, ts_ns)
+        (
+            interner.order(interner.series_of(origin)),
+            interner.origins[origin].tid,
+            ts_ns,
+        )
     };
     order.sort_by(|a, b| key(*a).cmp(&key(*b)));
     order
@@ -98,7 +102,13 @@ fn expected(rows: &Samples, interner: &Interner) -> Vec<Row> {
         let origin = interner.origins[rows.origins[at]];
         let attribute_set = interner.attribute_sets[rows.attribute_sets[at]];
         let series = interner.series[origin.series];
-        let texts = [series.kind, origin.node, series.service, origin.thread, attribute_set.mode];
+        let texts = [
+            series.kind,
+            origin.node,
+            series.service,
+            origin.thread,
+            attribute_set.mode,
+        ];
         (
             rows.ts_ns[at],
             texts.map(|code| interner.names.text(code).to_owned()),
@@ -154,9 +164,17 @@ fn another_reader_finds_the_rows_in_their_order() {
         let (rows, interner) = rows(count, stacks, absent);
         let file = encoded(&rows, &interner, 150_000);
         assert_eq!(file.file.rows, count as u64);
-        assert_eq!(read(&file.bytes), expected(&rows, &interner), "{count} {stacks} {absent}");
+        assert_eq!(
+            read(&file.bytes),
+            expected(&rows, &interner),
+            "{count} {stacks} {absent}"
+        );
         let file = encoded_with(WriteProfile::Compact, &rows, &interner, 150_000);
-        assert_eq!(read(&file.bytes), expected(&rows, &interner), "{count} {stacks} {absent}");
+        assert_eq!(
+            read(&file.bytes),
+            expected(&rows, &interner),
+            "{count} {stacks} {absent}"
+        );
     }
 }
 
