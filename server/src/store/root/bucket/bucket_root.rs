@@ -179,9 +179,8 @@ impl Root for BucketRoot {
     fn create(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
         match self.put(path, bytes.clone(), PutMode::Create) {
             Err(RootError::Exists(failure)) => {
-                // A put that succeeded is tried again when its answer is lost. What this server creates is of a name
-                // or of a content that nobody else has.
-                let is_ours = bytes.len() > 1 && self.reader.whole(path).is_ok_and(|found| found == bytes);
+                // A put that succeeded is tried again when its answer is lost, and refused then.
+                let is_ours = self.reader.whole(path).is_ok_and(|found| found == bytes);
                 if is_ours { Ok(()) } else { Err(RootError::Exists(failure)) }
             }
             put => put,
