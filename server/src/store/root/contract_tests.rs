@@ -20,7 +20,7 @@ fn names(root: &dyn Root, prefix: &str) -> Vec<String> {
 }
 
 /// Of a root that is empty and locked.
-fn keeps_the_contract(root: &dyn Root) {
+pub(super) fn keeps_the_contract(root: &dyn Root) {
     objects_are_created_replaced_and_told_apart(root);
     names_are_those_directly_below(root);
     things_move(root);
