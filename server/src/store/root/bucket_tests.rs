@@ -51,8 +51,9 @@ fn this_is_a_root() {
     contract_tests::keeps_the_contract(&root);
     root.create("a/b", reader_tests::CONTENT.into()).unwrap();
     reader_tests::keeps_the_contract(root.reader().as_ref());
-    let names = root.names("", &|name| !["a", "c", "lease"].contains(&name)).unwrap();
-    assert_eq!(names, [], "nothing is left of what was tried");
+    // The bucket itself also has the root of another test process.
+    let names = root.names("", &|name| !["a", "c", "lease", "contract"].contains(&name));
+    assert!(names.as_ref().is_ok_and(Vec::is_empty), "left of what was tried: {names:?}");
     drop(lock);
     let refused = root.create("late", "x".into()).unwrap_err();
     assert!(refused.to_string().contains("lease"), "after its end: {refused}");
