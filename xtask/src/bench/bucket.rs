@@ -166,7 +166,8 @@ fn carry(client: &TcpStream, target: &str, latency: Duration, counts: &Counts) -
         let answer = Head::read(&mut answers)?.context("no answer")?;
         let mut to = client;
         to.write_all(&answer.bytes)?;
-        let is_empty = request.line().starts_with("HEAD ") || [" 204 ", " 304 "].iter().any(|s| answer.line().contains(s));
+        let has_none = [" 204", " 304"].iter().any(|status| answer.line().contains(status));
+        let is_empty = has_none || request.line().starts_with("HEAD ");
         let received = match answer.value("transfer-encoding") {
             _ if is_empty => 0,
             Some(_) => copy_chunks(&mut answers, client)?,

@@ -1,5 +1,5 @@
-//! A real server on a bucket, behind a bad network, killed again and again: every acknowledged sample is there once, and
-//! the answers are those of a server on a local folder, to the byte.
+//! A real server on a bucket, behind a bad network, killed again and again: every acknowledged sample is there once,
+//! and the answers are those of a server on a local folder, to the byte.
 
 use super::gateway::{Gateway, environment, root};
 use super::proxy::{Fault, Proxy, Rule};

@@ -1,5 +1,5 @@
-//! A relay before an S3 server that does what networks and busy stores do, at known rates: it delays, asks to slow down,
-//! cuts connections before a request arrives, loses the answer of one that was done, answers half; and it counts.
+//! A relay before an S3 server that does what networks and busy stores do, at known rates: it delays, asks to slow
+//! down, cuts connections before a request arrives, loses the answer of one that was done, answers half; and counts.
 //!
 //! In: HTTP/1.1 on a port of loopback, the rules. Out: the same requests, as they were signed, and what became of them.
 
@@ -258,8 +258,8 @@ async fn forward(target: String, mut request: Request<Full<Bytes>>) -> Result<Re
 }
 
 fn slow_down() -> Response<Body> {
-    let xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>SlowDown</Code><Message>Please reduce your request \
-               rate.</Message><RequestId>0</RequestId><HostId>0</HostId></Error>";
+    let xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>SlowDown</Code><Message>Please reduce your \
+               request rate.</Message><RequestId>0</RequestId><HostId>0</HostId></Error>";
     Response::builder()
         .status(StatusCode::SERVICE_UNAVAILABLE)
         .header("content-type", "application/xml")
