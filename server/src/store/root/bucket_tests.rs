@@ -145,18 +145,34 @@ fn this_is_taken_over() {
 #[test]
 fn a_store_that_knows_no_conditions_is_refused_in_words() {
     let Some(gateway) = Gateway::start() else { return };
-    let rule = Rule {
-        per_mille: 1000,
-        fault: Fault::IgnoreCondition,
-    };
-    let proxy = Proxy::to(gateway.address(), 1, &[rule]);
-    in_a_process(module_path!(), "this_knows_no_conditions", proxy.address(), &root("old"));
+    for (header, name) in [
+        ("if-none-match", "this_does_not_know_if_none_match"),
+        ("if-match", "this_does_not_know_if_match"),
+    ] {
+        let rule = Rule {
+            per_mille: 1000,
+            fault: Fault::IgnoreCondition(header),
+        };
+        let proxy = Proxy::to(gateway.address(), 1, &[rule]);
+        in_a_process(module_path!(), name, proxy.address(), &root("old"));
+    }
+}
+
+fn is_refused_for(header: &str) {
+    let refused = opened().lock().unwrap_err();
+    assert!(matches!(refused, RootError::Other(_)), "{refused:?}");
+    let text = refused.to_string();
+    assert!(text.contains("does not honour conditional puts") && text.contains(header), "{text}");
 }
 
 #[test]
 #[ignore = "begun by a_store_that_knows_no_conditions_is_refused_in_words"]
-fn this_knows_no_conditions() {
-    let refused = opened().lock().unwrap_err();
-    assert!(refused.to_string().contains("does not honour conditional puts"), "{refused}");
-    assert!(matches!(refused, RootError::Other(_)), "{refused:?}");
+fn this_does_not_know_if_none_match() {
+    is_refused_for("If-None-Match");
+}
+
+#[test]
+#[ignore = "begun by a_store_that_knows_no_conditions_is_refused_in_words"]
+fn this_does_not_know_if_match() {
+    is_refused_for("If-Match");
 }

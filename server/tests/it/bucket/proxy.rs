@@ -30,9 +30,9 @@ pub(crate) enum Fault {
     LoseAnswer,
     /// It is done, and the connection ends in the middle of the answer; before it, where the answer has no body.
     HalveAnswer,
-    /// A conditional put that the store refuses is answered as if it were done: as by a store that knows no conditions.
-    /// (Their headers are signed, and can't be left out on the way.)
-    IgnoreCondition,
+    /// A put under the condition of this header that the store refuses is answered as if it were done: as by a store
+    /// that knows no such condition. (The header is signed, and can't be left out on the way.)
+    IgnoreCondition(&'static str),
 }
 
 impl Fault {
@@ -43,7 +43,7 @@ impl Fault {
             Self::Cut => "cut",
             Self::LoseAnswer => "lose answer",
             Self::HalveAnswer => "halve answer",
-            Self::IgnoreCondition => "ignore condition",
+            Self::IgnoreCondition(_) => "ignore condition",
         }
     }
 }
@@ -206,6 +206,7 @@ async fn relay(state: Arc<State>, request: Request<Incoming>) -> Result<Response
     let fault = state.roll();
     let query = parts.uri.query().unwrap_or_default();
     let is_head = parts.method == Method::HEAD;
+    let is_ignored = matches!(fault, Some(Fault::IgnoreCondition(header)) if parts.headers.contains_key(header));
     state.count(
         kind(&parts.method, parts.uri.path(), query, &parts.headers),
         fault,
@@ -234,7 +235,7 @@ async fn relay(state: Arc<State>, request: Request<Incoming>) -> Result<Response
             Ok(Response::from_parts(parts, Either::Right(StreamBody::new(frames.boxed()))))
         }
         Some(Fault::LoseAnswer | Fault::HalveAnswer) => Err("cut before the answer".into()),
-        Some(Fault::IgnoreCondition) if parts.status == StatusCode::PRECONDITION_FAILED => {
+        _ if is_ignored && parts.status == StatusCode::PRECONDITION_FAILED => {
             let done = Response::builder().status(StatusCode::OK).header(ETAG, "\"0\"");
             Ok(done.body(Either::Left(Full::default()))?)
         }
