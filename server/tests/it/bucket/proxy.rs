@@ -160,7 +160,7 @@ async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
 impl State {
     /// The fault that a request meets, if any.
     fn roll(&self) -> Option<Fault> {
-        // Numbers of SplitMix64: https://prng.di.unimi.it/splitmix64.c
+        // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
         let mut z = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
