@@ -1,9 +1,8 @@
 //! Three servers on one data root die at random moments under load, whose batches go to one and are sent again to
 //! another: what was acknowledged is stored, once, and every server answers the same.
 
-use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::PathBuf;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,9 +11,9 @@ use nix::sys::signal::Signal;
 
 use super::outage::{Load, check_load, until};
 use super::scene::Scene;
-use crate::http::{Client, integer};
-use crate::service::Service;
-use crate::stack::{self, Options, free_address, start_server_on, wait_ready};
+use crate::http::integer;
+use crate::service::make_dir;
+use crate::stack::{self, Alone, Elsewhere};
 
 const SERVERS: usize = 3;
 
@@ -37,42 +36,17 @@ const LOAD: [&str; 12] = [
 const LIFE_MS: (u64, u64) = (50, 4_000);
 
 /// One of the servers, with a folder of its own for its log.
-struct Member {
-    options: Options,
-    data: OsString,
-    more: Vec<&'static str>,
-    server: Service,
-    client: Client,
+fn member(scene: &Scene<'_>, state_dir: &Path, data: &str, more: &[&str]) -> Result<Alone> {
+    make_dir(state_dir)?;
+    let elsewhere = Elsewhere {
+        data: data.to_owned(),
+        environment: Vec::new(),
+    };
+    Alone::start_on(scene.options(state_dir, 20), Some(elsewhere), more, scene.stop)
 }
 
-impl Member {
-    fn start(scene: &Scene<'_>, state_dir: PathBuf, data: OsString, more: Vec<&'static str>) -> Result<Member> {
-        std::fs::create_dir_all(&state_dir)?;
-        let options = scene.options(&state_dir, 20);
-        let listen = free_address(&options.listen)?;
-        let options = Options { listen, ..options };
-        let client = Client::new(&format!("http://{}", options.listen));
-        let mut server = start_server_on(&options, &data, &options.listen, &more)?;
-        wait_ready(&mut server, &client, scene.stop)?;
-        Ok(Member {
-            options,
-            data,
-            more,
-            server,
-            client,
-        })
-    }
-
-    fn kill(&mut self, scene: &Scene<'_>) -> Result<()> {
-        self.server.signal(Signal::SIGKILL);
-        ensure!(self.server.wait(Duration::from_secs(30)).is_some(), "the server does not end");
-        self.server = start_server_on(&self.options, &self.data, &self.options.listen, &self.more)?;
-        wait_ready(&mut self.server, &self.client, scene.stop)
-    }
-
-    fn stored(&self) -> Result<i64> {
-        self.client.sql_number("SELECT count(*) FROM samples")
-    }
+fn stored(member: &Alone) -> Result<i64> {
+    member.client.sql_number("SELECT count(*) FROM samples")
 }
 
 /// Numbers that look random, the same ones for the same seed (Knuth 3.3.4, the multiplier of MMIX).
@@ -92,18 +66,12 @@ pub(crate) fn killed_at_random_moments(scene: &Scene<'_>) -> Result<()> {
     let seed = scene.faults.as_ref().and_then(|faults| faults.seed);
     let seed = seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
     println!("  seed {seed}");
-    let mut more = vec!["--commit-interval", "300ms", "--min-free", "1MiB"];
-    let data = match bucket {
-        Some(url) => OsString::from(url),
-        None => {
-            more.push("--shared-directory");
-            dir.path().join("data").into_os_string()
-        }
-    };
+    let more = ["--shared", "--commit-interval", "300ms", "--min-free", "1MiB"];
+    let data = bucket.unwrap_or_else(|| dir.path().join("data").to_string_lossy().into_owned());
     let mut members = Vec::new();
     for number in 0..SERVERS {
         let state_dir = dir.path().join(format!("server-{number}"));
-        members.push(Member::start(scene, state_dir, data.clone(), more.clone())?);
+        members.push(member(scene, &state_dir, &data, &more)?);
     }
     let urls: Vec<&str> = members.iter().map(|member| member.client.base()).collect();
     let load = Load::start(&urls.join(","), &LOAD)?;
@@ -112,8 +80,8 @@ pub(crate) fn killed_at_random_moments(scene: &Scene<'_>) -> Result<()> {
     for round in 0..rounds {
         let victim = chance.below(SERVERS as u64) as usize;
         if round % 2 == 1 {
-            let before = members[victim].stored()?;
-            until("more samples are stored", || Ok(members[victim].stored()? > before))?;
+            let before = stored(&members[victim])?;
+            until("more samples are stored", || Ok(stored(&members[victim])? > before))?;
         }
         let (least, most) = LIFE_MS;
         let end = Instant::now() + Duration::from_millis(least + chance.below(most - least));
@@ -124,25 +92,21 @@ pub(crate) fn killed_at_random_moments(scene: &Scene<'_>) -> Result<()> {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        members[victim].kill(scene)?;
+        members[victim].server.signal(Signal::SIGKILL);
+        members[victim].restart(scene.stop)?;
     }
     println!("  {rounds} kills");
     let report = load.finish()?;
     let sent: i64 = report.iter().map(|agent| integer(&agent["samples"])).sum();
     for member in &members {
-        until("every server has all that was acknowledged", || Ok(member.stored()? >= sent))?;
+        until("every server has all that was acknowledged", || Ok(stored(member)? >= sent))?;
         check_load(&member.client, &report)?;
         // The ledger: what each batch says that it has, each batch once.
         let told = member.client.sql_number("SELECT sum(samples) FROM batches")?;
         ensure!(told == sent, "{sent} samples acknowledged, {told} by the batches' accounts");
     }
     for member in &mut members {
-        let status = member.server.stop(Duration::from_secs(30));
-        ensure!(
-            status.is_some_and(|status| status.success()),
-            "a server ended badly:\n{}",
-            member.server.last_lines(10)
-        );
+        member.stop()?;
     }
     Ok(())
 }

@@ -4,6 +4,9 @@
 //! names. Never knows what is in them.
 
 pub(crate) mod backoff;
+pub(crate) mod bucket;
+#[cfg(test)]
+mod bucket_tests;
 pub(crate) mod contract;
 #[cfg(test)]
 mod contract_tests;
