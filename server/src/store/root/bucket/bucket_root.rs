@@ -1,18 +1,23 @@
 //! The data root in a bucket.
 
 use crate::store::root::bucket::bucket_reader::BucketReader;
+use crate::store::root::bucket::counted::Counted;
+use crate::store::root::bucket::exchange;
 use crate::store::root::bucket::guarded::Guarded;
 use crate::store::root::bucket::io_threads::IoThreads;
 use crate::store::root::bucket::lease::{Holding, Lease};
+use crate::store::root::bucket::pages::Pages;
 use crate::store::root::bucket::place::{self, Place, SCHEMES};
 use crate::store::root::contract::{Lock, LogRoot, Named, Root, Stamp, Version};
 use crate::store::root::error::RootError;
 use crate::store::root::reader::RangeReader;
+use crate::store::root::traffic::Traffic;
 use bytes::Bytes;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, WriteMultipart};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use url::Url;
 
@@ -21,6 +26,14 @@ const LEASE: &str = "lease";
 
 /// Where a start and a probe try whether they can write.
 const PROBE: &str = "probe";
+
+/// Larger objects are put in parts: a request has to end within its time.
+const LARGE_BYTES: usize = 16 << 20;
+
+const PART_BYTES: usize = 8 << 20;
+
+/// Parts that are on their way at the same time.
+const PARTS_AT_ONCE: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -31,6 +44,8 @@ pub(crate) struct BucketRoot {
     /// Relative to the root, guarded.
     objects: Arc<dyn ObjectStore>,
     reader: Arc<BucketReader>,
+    pages: Arc<Pages>,
+    traffic: Arc<Traffic>,
 }
 
 impl BucketRoot {
@@ -43,8 +58,14 @@ impl BucketRoot {
     pub(crate) fn open(url: &Url) -> Result<Self, RootError> {
         // The URL may hold a password.
         let name = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
-        let place = place::of(url).map_err(|cause| RootError::new(&name, cause))?;
         let threads = Arc::new(IoThreads::start().map_err(|cause| RootError::new(&name, cause))?);
+        let traffic = Arc::new(Traffic::default());
+        let connector = Counted {
+            traffic: traffic.clone(),
+            runtime: threads.handle().clone(),
+        };
+        let place = place::of(url, connector).map_err(|cause| RootError::new(&name, cause))?;
+        let pages = Arc::new(Pages::new(traffic.clone()));
         let holding = Arc::new(Holding::default());
         let guarded: Arc<dyn ObjectStore> = Arc::new(Guarded {
             inner: place.store.clone(),
@@ -54,6 +75,7 @@ impl BucketRoot {
         let reader = Arc::new(BucketReader {
             objects: objects.clone(),
             threads: threads.clone(),
+            pages: pages.clone(),
             name: place.url.to_string(),
         });
         Ok(Self {
@@ -62,6 +84,8 @@ impl BucketRoot {
             holding,
             objects,
             reader,
+            pages,
+            traffic,
         })
     }
 
@@ -80,21 +104,30 @@ impl BucketRoot {
         })
     }
 
-    /// Moves all that is below a prefix.
-    fn rename_all(&self, from: &str, to: &str) -> Result<(), RootError> {
-        let (objects, at, to) = (self.objects.clone(), Path::from(from), Path::from(to));
-        self.threads.wait(from, async move {
-            let found: Vec<_> = objects.list(Some(&at)).try_collect().await?;
-            for meta in &found {
-                let below = meta.location.prefix_match(&at).into_iter().flatten();
-                let target: Path = to.parts().chain(below).collect();
-                objects.copy(&meta.location, &target).await?;
+    /// A large object goes in parts. The lease keeps others from putting the same one meanwhile; a look says whether it
+    /// is there already.
+    fn upload(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
+        match self.reader.length(path) {
+            Ok(_) => return Err(RootError::new(path, std::io::Error::from(ErrorKind::AlreadyExists))),
+            Err(RootError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let (objects, at) = (self.objects.clone(), Path::from(path));
+        self.threads.wait(path, async move {
+            let upload = objects.put_multipart(&at).await?;
+            let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
+                    // What was sent is waste that costs: it is removed, if that can be done.
+                    let _ = upload.abort().await;
+                    return Err(error);
+                }
+                upload.put(rest.split_to(rest.len().min(PART_BYTES)));
             }
-            for meta in found {
-                objects.delete(&meta.location).await?;
-            }
-            Ok(())
-        })
+            upload.finish().await
+        })?;
+        Ok(())
     }
 
     /// Of two puts where nothing is, the second must be refused: without that two servers could write the same commit.
@@ -145,13 +178,14 @@ impl Root for BucketRoot {
             Arc::new(PrefixStore::new(self.place.store.clone(), self.place.prefix.clone()));
         self.needs_conditional_puts(store.clone())?;
         let taking = Lease::take(store, Path::from(LEASE), self.holding.clone(), self.threads.clone());
-        match self.threads.wait(LEASE, taking)? {
-            Some(lease) => Ok(Box::new(lease)),
-            None => {
-                let held = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "another server renews the lease");
-                Err(RootError::new(LEASE, held))
-            }
-        }
+        let Some(lease) = self.threads.wait(LEASE, taking)? else {
+            let held = std::io::Error::new(ErrorKind::AlreadyExists, "another server renews the lease");
+            return Err(RootError::new(LEASE, held));
+        };
+        let objects = self.objects.clone();
+        self.threads
+            .wait("", async move { exchange::resume(&objects).await })?;
+        Ok(Box::new(lease))
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, RootError> {
@@ -177,6 +211,9 @@ impl Root for BucketRoot {
     }
 
     fn create(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
+        if bytes.len() > LARGE_BYTES {
+            return self.upload(path, bytes);
+        }
         match self.put(path, bytes.clone(), PutMode::Create) {
             Err(RootError::Exists(failure)) => {
                 // A put that succeeded is tried again when its answer is lost, and refused then.
@@ -216,12 +253,11 @@ impl Root for BucketRoot {
         self.rename(path, to)
     }
 
-    /// Not in one step: a start that finds no log makes it anew, from the files.
     fn exchange(&self, new: &str, old: &str) -> Result<(), RootError> {
-        let kept = format!("{new}.old");
-        self.rename_all(old, &kept)?;
-        self.rename_all(new, old)?;
-        self.rename_all(&kept, new)
+        let (objects, new, object) = (self.objects.clone(), new.to_owned(), old);
+        let old = old.to_owned();
+        self.threads
+            .wait(object, async move { exchange::exchange(&objects, &new, &old).await })
     }
 
     fn prune(&self, _prefix: &str) -> Result<(), RootError> {
@@ -238,5 +274,14 @@ impl Root for BucketRoot {
 
     fn reader(&self) -> Arc<dyn RangeReader> {
         self.reader.clone()
+    }
+
+    fn keeps(&self, most_bytes: usize) -> usize {
+        self.pages.limit(most_bytes);
+        most_bytes
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        Some(self.traffic.clone())
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! No clocks are compared. Whoever wants the lease watches the object's tag by its own monotonic clock, and takes over
 //! when it has stood still for [`EXPIRES`]. The holder writes no longer than [`HELD`] after it began its last renewal.
+//! Only of a process of its own machine does a server know more: that it has ended.
 
+use crate::store::root::bucket::holder::Holder;
 use crate::store::root::bucket::io_threads::IoThreads;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, Result, UpdateVersion};
@@ -13,20 +15,26 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Time from one renewal to the next.
-const RENEWS: Duration = Duration::from_secs(10);
+const RENEWS: Duration = Duration::from_secs(5);
+
+/// A renewal that takes longer is begun anew: two of them fit between the first and the end of [`HELD`].
+const RENEWED_WITHIN: Duration = Duration::from_secs(4);
 
 /// As long as this after the begin of a renewal its holder may write.
-const HELD: Duration = Duration::from_secs(30);
+const HELD: Duration = Duration::from_secs(15);
 
 /// A lease that stands still for this long is nobody's. What the holder began before [`HELD`] was over has this much
-/// more to arrive.
-const EXPIRES: Duration = Duration::from_secs(60);
+/// more to arrive, and a request is given up before that.
+const EXPIRES: Duration = Duration::from_secs(30);
+
+/// What a process sent just before it ended arrives within this time.
+const ARRIVES: Duration = Duration::from_secs(1);
 
 /// Time between looks at a lease that another has, and after a renewal that failed.
-const LOOKS: Duration = Duration::from_secs(2);
+const LOOKS: Duration = Duration::from_secs(1);
 
 /// An end waits this long until the lease is released.
-const RELEASES: Duration = Duration::from_secs(3);
+const RELEASES: Duration = Duration::from_secs(5);
 
 /// What the object says when its holder has gone.
 const RELEASED: &[u8] = b"released\n";
@@ -66,6 +74,7 @@ fn not_held() -> Error {
 struct Claim {
     store: Arc<dyn ObjectStore>,
     path: Path,
+    holder: Holder,
     /// Of this holder alone.
     name: String,
     renewals: u64,
@@ -125,6 +134,11 @@ impl Claim {
             let mode = match self.look().await? {
                 None => PutMode::Create,
                 Some((text, version)) if text == RELEASED => PutMode::Update(version),
+                Some((text, version)) if self.holder.has_ended(&text) => {
+                    tracing::info!("the process that had the bucket's lease has ended on this machine: taking it over");
+                    sleep(ARRIVES).await;
+                    PutMode::Update(version)
+                }
                 Some((_, version)) => match &seen {
                     Some((before, _)) if *before != version => return Ok(None),
                     Some((_, since)) if since.elapsed() >= EXPIRES => PutMode::Update(version),
@@ -168,12 +182,12 @@ impl Lease {
         threads: Arc<IoThreads>,
     ) -> Result<Option<Self>> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let started = chrono::Utc::now().to_rfc3339();
-        let (host, process, id) = (host.trim(), std::process::id(), uuid::Uuid::new_v4());
+        let (host, id, holder) = (host.trim(), uuid::Uuid::new_v4(), Holder::this());
         let mut claim = Claim {
             store,
             path,
-            name: format!("holder {id}\nhost {host}\nprocess {process}\nstarted {started}"),
+            name: format!("holder {id}\nhost {host}\n{}", holder.text()),
+            holder,
             renewals: 0,
         };
         let Some((version, begun)) = claim.take().await? else {
@@ -219,7 +233,7 @@ async fn renew(mut claim: Claim, mut version: UpdateVersion, holding: Arc<Holdin
         }
         let begun = Instant::now();
         pause = LOOKS;
-        match timeout(HELD / 2, claim.put(PutMode::Update(version.clone()))).await {
+        match timeout(RENEWED_WITHIN, claim.put(PutMode::Update(version.clone()))).await {
             Ok(Ok(Put::Done(newer))) => {
                 version = newer;
                 pause = RENEWS;
