@@ -58,6 +58,9 @@ fn is_as_sealed(entry: &[u8]) -> Option<bool> {
     Some(entry[digits] == *format!("{:016x}", xxh3_64(&unsealed)).as_bytes())
 }
 
+/// How a fault begins that is none of the file.
+const NOT_NOW: &str = "it cannot be read now";
+
 /// Names with hashes of their content.
 #[derive(Debug, Default)]
 pub(crate) struct Sums(BTreeMap<String, String>);
@@ -172,12 +175,17 @@ pub(crate) fn faults(log: &LogFolder) -> Result<Vec<Fault>, RootError> {
     if listed.has_hint {
         faults.extend(hint_fault(log, &listed, sums.as_ref()));
     }
-    Ok(faults)
+    // Of what cannot be read now nobody knows whether it is damaged.
+    match faults.iter().find(|fault| fault.what.starts_with(NOT_NOW)) {
+        Some(fault) => Err(RootError::ours(&log.path_of(&fault.name), fault.what.clone())),
+        None => Ok(faults),
+    }
 }
 
 fn read(log: &LogFolder, name: &str) -> Result<Bytes, Fault> {
     log.read(name).map_err(|error| match error {
         RootError::NotFound(_) => fault(name, "it is missing"),
+        error @ RootError::Ours(_) => fault(name, format!("{NOT_NOW}: {}", error.cause())),
         error => fault(name, format!("it cannot be read: {}", error.cause())),
     })
 }

@@ -46,6 +46,32 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     /// prefix that is not there.
     fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError>;
 
+    /// What is in the folders directly below a prefix, of the folders that are wanted and the names that are, as
+    /// `folder/name`, in no order. A folder that cannot be listed by itself is left out.
+    fn names_below(
+        &self,
+        prefix: &str,
+        folders: &dyn Fn(&str) -> bool,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Named>, RootError> {
+        let mut all = Vec::new();
+        for folder in self.names(prefix, folders)? {
+            let path_of = |name: &str| format!("{}/{name}", folder.name);
+            let is_wanted = |name: &str| wanted(&path_of(name));
+            let named = self.names(&format!("{prefix}/{}", folder.name), &is_wanted);
+            all.extend(named.unwrap_or_default().into_iter().map(|named| Named {
+                name: path_of(&named.name),
+                bytes: named.bytes,
+            }));
+        }
+        Ok(all)
+    }
+
+    /// Whether a look at an object costs a request. Then nobody looks before each reading whether it is what it was.
+    fn looks_cost(&self) -> bool {
+        false
+    }
+
     /// Makes room for objects below a prefix, durably. A bucket needs none.
     fn prepare(&self, prefix: &str) -> Result<(), RootError>;
 

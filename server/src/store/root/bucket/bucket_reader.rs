@@ -122,7 +122,7 @@ fn cut(path: &str, pages: &HashMap<u64, Bytes>, range: &Range<u64>) -> Result<By
 impl RangeReader for BucketReader {
     fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, RootError> {
         match self.read(path, ranges) {
-            Err(error @ RootError::Other(_)) => Err(self.ends(path, ranges).unwrap_or(error)),
+            Err(error @ (RootError::Other(_) | RootError::Ours(_))) => Err(self.ends(path, ranges).unwrap_or(error)),
             read => read,
         }
     }

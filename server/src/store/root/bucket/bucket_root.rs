@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, WriteMultipart};
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion, WriteMultipart};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use url::Url;
@@ -24,7 +24,7 @@ use url::Url;
 /// The object that its holder renews.
 const LEASE: &str = "lease";
 
-/// Where a start and a probe try whether they can write.
+/// Where a start tries whether it can write.
 const PROBE: &str = "probe";
 
 /// Larger objects are put in parts: a request has to end within its time.
@@ -130,27 +130,43 @@ impl BucketRoot {
         Ok(())
     }
 
-    /// Of two puts where nothing is, the second must be refused: without that two servers could write the same commit.
+    /// Of two puts where nothing is the second must be refused, and so must one over another version than is there:
+    /// without that two servers could write the same commit, or both have the lease.
     fn needs_conditional_puts(&self, objects: Arc<dyn ObjectStore>) -> Result<(), RootError> {
         let path = format!("{PROBE}/{}", uuid::Uuid::new_v4());
         let at = Path::from(path.as_str());
-        let is_refused = self.threads.wait(&path, async move {
-            let create = || objects.put_opts(&at, "probe".into(), PutOptions::from(PutMode::Create));
-            match create().await {
+        let honoured = self.threads.wait(&path, async move {
+            let put = |text: &'static str, mode| objects.put_opts(&at, text.into(), PutOptions::from(mode));
+            let first = match put("probe", PutMode::Create).await {
+                Ok(done) => Some(UpdateVersion::from(done)),
                 // The answer of a try that succeeded was lost.
-                Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
+                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => None,
                 Err(error) => return Err(error),
-            }
-            let second = create().await;
+            };
+            let create = is_refused(put("probe", PutMode::Create).await)?;
+            put("changed", PutMode::Overwrite).await?;
+            let update = match first {
+                Some(first) => is_refused(put("probe", PutMode::Update(first)).await)?,
+                None => true,
+            };
             objects.delete(&at).await?;
-            match second {
-                Ok(_) => Ok(false),
-                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(true),
-                Err(error) => Err(error),
-            }
+            Ok((create, update))
         })?;
-        let words = "this object store does not honour conditional puts (If-None-Match): it cannot hold the data";
-        is_refused.then_some(()).ok_or_else(|| RootError::new("", words))
+        let lacks = match honoured {
+            (true, true) => return Ok(()),
+            (false, _) => "If-None-Match",
+            (true, false) => "If-Match",
+        };
+        let words = format!("this object store does not honour conditional puts ({lacks}): it cannot hold the data");
+        Err(RootError::new("", words))
+    }
+}
+
+fn is_refused(put: object_store::Result<PutResult>) -> object_store::Result<bool> {
+    match put {
+        Ok(_) => Ok(false),
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
@@ -192,12 +208,10 @@ impl Root for BucketRoot {
         Ok(None)
     }
 
+    /// The lease is renewed by writing: as long as it is held nothing more has to be tried.
     fn probe(&self, _prefixes: &[&str]) -> Result<(), RootError> {
-        let path = format!("{PROBE}/{}", uuid::Uuid::new_v4());
-        self.put(&path, "probe".into(), PutMode::Overwrite)?;
-        self.reader.whole(&path)?;
-        let (objects, at) = (self.objects.clone(), Path::from(path.as_str()));
-        self.threads.wait(&path, async move { objects.delete(&at).await })
+        let held = self.holding.until().map(drop);
+        held.map_err(|cause| RootError::ours(LEASE, cause))
     }
 
     fn stamp(&self, path: &str) -> Result<Stamp, RootError> {
@@ -239,6 +253,30 @@ impl Root for BucketRoot {
             Some(Named { name, bytes })
         });
         Ok(named.collect())
+    }
+
+    fn names_below(
+        &self,
+        prefix: &str,
+        folders: &dyn Fn(&str) -> bool,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Named>, RootError> {
+        let (objects, at) = (self.objects.clone(), Path::from(prefix));
+        let listed = async move { objects.list(Some(&at)).try_collect::<Vec<_>>().await };
+        let listed = self.threads.wait(prefix, listed)?;
+        let below = format!("{prefix}/");
+        let named = listed.into_iter().filter_map(|meta| {
+            let name = meta.location.as_ref().strip_prefix(below.as_str())?;
+            let (folder, file) = name.split_once('/')?;
+            let is_wanted = !file.contains('/') && folders(folder) && wanted(name);
+            let name = name.to_owned();
+            is_wanted.then_some(Named { name, bytes: meta.size })
+        });
+        Ok(named.collect())
+    }
+
+    fn looks_cost(&self) -> bool {
+        true
     }
 
     fn prepare(&self, _prefix: &str) -> Result<(), RootError> {

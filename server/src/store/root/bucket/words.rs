@@ -60,12 +60,16 @@ fn chain(error: &object_store::Error) -> String {
 }
 
 /// An error of an object. One whose meaning is known says it first, and is none of the object: a bucket that is not
-/// there is no missing object.
+/// there is no missing object. Neither is an answer that does not come.
 pub(super) fn error(object: &str, cause: object_store::Error) -> RootError {
+    use object_store::Error as Cause;
     let text = chain(&cause);
-    match meaning(&text) {
-        Some(words) => RootError::new(object, format!("{words} ({text})")),
-        None => RootError::new(object, cause),
+    match (meaning(&text), &cause) {
+        (Some(words), _) => RootError::ours(object, format!("{words} ({text})")),
+        (None, Cause::NotFound { .. } | Cause::AlreadyExists { .. } | Cause::Precondition { .. }) => {
+            RootError::new(object, cause)
+        }
+        (None, _) => RootError::ours(object, text),
     }
 }
 
@@ -85,7 +89,7 @@ mod tests {
         let missing = error("x", not_found("404 Not Found: <Code>NoSuchKey</Code>"));
         assert!(matches!(missing, RootError::NotFound(_)), "{missing:?}");
         let bucket = error("x", not_found("404 Not Found: <Code>NoSuchBucket</Code>"));
-        assert!(matches!(bucket, RootError::Other(_)), "{bucket:?}");
+        assert!(matches!(bucket, RootError::Ours(_)), "{bucket:?}");
         assert!(bucket.to_string().contains("no such bucket"), "{bucket}");
     }
 
