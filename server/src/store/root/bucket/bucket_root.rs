@@ -16,7 +16,9 @@ use bytes::Bytes;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion, WriteMultipart};
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion, WriteMultipart,
+};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use url::Url;
@@ -136,7 +138,7 @@ impl BucketRoot {
         let path = format!("{PROBE}/{}", uuid::Uuid::new_v4());
         let at = Path::from(path.as_str());
         let honoured = self.threads.wait(&path, async move {
-            let put = |text: &'static str, mode| objects.put_opts(&at, text.into(), PutOptions::from(mode));
+            let put = |text: &'static str, mode: PutMode| objects.put_opts(&at, text.into(), mode.into());
             let first = match put("probe", PutMode::Create).await {
                 Ok(done) => Some(UpdateVersion::from(done)),
                 // The answer of a try that succeeded was lost.
@@ -266,7 +268,8 @@ impl Root for BucketRoot {
         let listed = self.threads.wait(prefix, listed)?;
         let below = format!("{prefix}/");
         let named = listed.into_iter().filter_map(|meta| {
-            let name = meta.location.as_ref().strip_prefix(below.as_str())?;
+            let location: &str = meta.location.as_ref();
+            let name = location.strip_prefix(below.as_str())?;
             let (folder, file) = name.split_once('/')?;
             let is_wanted = !file.contains('/') && folders(folder) && wanted(name);
             let name = name.to_owned();
