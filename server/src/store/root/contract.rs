@@ -83,7 +83,8 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     fn set_aside(&self, path: &str, to: &str) -> Result<(), RootError>;
 
     /// What is below each of two prefixes changes places with what is below the other, durably, and in one step where
-    /// the place can do that. Elsewhere the next [`Root::lock`] ends what was cut off. Where the second is not there, it is as if nothing were below it.
+    /// the place can do that. Elsewhere the next [`Root::lock`] ends what was cut off. Where the second is not there,
+    /// it is as if nothing were below it.
     fn exchange(&self, new: &str, old: &str) -> Result<(), RootError>;
 
     /// Removes a folder if nothing is in it. A bucket has no folders.

@@ -2,8 +2,8 @@
 //!
 //! A data file's name ends in the hash of its content. Before a reader opens a file for the first time, the whole
 //! file is compared with it; so it is again when its size or times are others than then, and once a day by
-//! maintenance. In a bucket only maintenance compares, once a month. A damaged file is left out of answers and rewrites and stays where it is; it is listed until it is
-//! sound again or older than the retention.
+//! maintenance. In a bucket only maintenance compares, once a month. A damaged file is left out of answers and rewrites
+//! and stays where it is; it is listed until it is sound again or older than the retention.
 
 use crate::lock::lock_mutex;
 use crate::store::root::contract::{Root, Stamp};
