@@ -64,12 +64,14 @@ fn chain(error: &object_store::Error) -> String {
 pub(super) fn error(object: &str, cause: object_store::Error) -> RootError {
     use object_store::Error as Cause;
     let text = chain(&cause);
-    match (meaning(&text), &cause) {
-        (Some(words), _) => RootError::ours(object, format!("{words} ({text})")),
-        (None, Cause::NotFound { .. } | Cause::AlreadyExists { .. } | Cause::Precondition { .. }) => {
-            RootError::new(object, cause)
-        }
-        (None, _) => RootError::ours(object, text),
+    let is_of_it = matches!(
+        cause,
+        Cause::NotFound { .. } | Cause::AlreadyExists { .. } | Cause::Precondition { .. }
+    );
+    match meaning(&text) {
+        Some(words) => RootError::ours(object, format!("{words} ({text})")),
+        None if is_of_it => RootError::new(object, cause),
+        None => RootError::ours(object, text),
     }
 }
 
