@@ -2,6 +2,7 @@
 
 use crate::store::root::bucket::io_threads::IoThreads;
 use crate::store::root::bucket::pages::{PAGE_BYTES, Pages};
+use crate::store::root::bucket::words;
 use crate::store::root::error::RootError;
 use crate::store::root::reader::{Digest, OpenObject, RangeReader};
 use bytes::{Bytes, BytesMut};
@@ -15,6 +16,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Requests of one call that are on their way at the same time.
 const AT_ONCE: usize = 8;
+
+/// The same of small objects.
+const MANY: usize = 32;
 
 /// Pages that are fetched beyond those that are wanted, where the one before them was read.
 const AHEAD: u64 = 3;
@@ -132,6 +136,23 @@ impl RangeReader for BucketReader {
         let (objects, at) = (self.objects.clone(), Path::from(path));
         self.threads
             .wait(path, async move { objects.get(&at).await?.bytes().await })
+    }
+
+    fn each(&self, paths: &[String]) -> Vec<Result<Bytes, RootError>> {
+        let request = |path: &String| {
+            let (objects, at) = (self.objects.clone(), Path::from(path.as_str()));
+            async move { objects.get(&at).await?.bytes().await }
+        };
+        let requests: Vec<_> = paths.iter().map(request).collect();
+        let read = async move { Ok(futures::stream::iter(requests).buffered(MANY).collect::<Vec<_>>().await) };
+        match self.threads.wait("", read) {
+            Ok(read) => paths
+                .iter()
+                .zip(read)
+                .map(|(path, read)| read.map_err(|cause| words::error(path, cause)))
+                .collect(),
+            Err(_) => paths.iter().map(|path| self.whole(path)).collect(),
+        }
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn OpenObject>, RootError> {
