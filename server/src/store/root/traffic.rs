@@ -122,6 +122,11 @@ mod tests {
         );
         let named = |(place, (operation, _)): (usize, &(Operation, &str))| *operation as usize == place;
         assert!(OPERATIONS.iter().enumerate().all(named), "each counts in its own place");
-        assert!(OUTCOMES.iter().enumerate().all(|(place, (outcome, _))| *outcome as usize == place));
+        assert!(
+            OUTCOMES
+                .iter()
+                .enumerate()
+                .all(|(place, (outcome, _))| *outcome as usize == place)
+        );
     }
 }

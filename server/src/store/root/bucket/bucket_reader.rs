@@ -99,7 +99,10 @@ impl BucketReader {
 }
 
 fn ends_at(path: &str, length: u64) -> RootError {
-    RootError::new(path, format!("the object ends at {length}, in the middle of what is said to be read"))
+    RootError::new(
+        path,
+        format!("the object ends at {length}, in the middle of what is said to be read"),
+    )
 }
 
 /// The bytes of a range, of its pages.
@@ -110,7 +113,10 @@ fn cut(path: &str, pages: &HashMap<u64, Bytes>, range: &Range<u64>) -> Result<By
     let mut parts = Vec::new();
     for page in pages_of(range) {
         let begins = page * PAGE_BYTES;
-        let (from, to) = (range.start.max(begins) - begins, range.end.min(begins + PAGE_BYTES) - begins);
+        let (from, to) = (
+            range.start.max(begins) - begins,
+            range.end.min(begins + PAGE_BYTES) - begins,
+        );
         let bytes = pages.get(&page).filter(|bytes| to <= bytes.len() as u64);
         let bytes = bytes.ok_or_else(|| RootError::new(path, "fewer bytes came than were asked for"))?;
         parts.push(bytes.slice(from as usize..to as usize));

@@ -201,8 +201,7 @@ impl Root for BucketRoot {
             return Err(RootError::new(LEASE, held));
         };
         let objects = self.objects.clone();
-        self.threads
-            .wait("", async move { exchange::resume(&objects).await })?;
+        self.threads.wait("", async move { exchange::resume(&objects).await })?;
         Ok(Box::new(lease))
     }
 
@@ -234,7 +233,11 @@ impl Root for BucketRoot {
             Err(RootError::Exists(failure)) => {
                 // A put that succeeded is tried again when its answer is lost, and refused then.
                 let is_ours = self.reader.whole(path).is_ok_and(|found| found == bytes);
-                if is_ours { Ok(()) } else { Err(RootError::Exists(failure)) }
+                if is_ours {
+                    Ok(())
+                } else {
+                    Err(RootError::Exists(failure))
+                }
             }
             put => put,
         }

@@ -62,7 +62,11 @@ pub(super) async fn resume(objects: &Arc<dyn ObjectStore>) -> Result<()> {
 }
 
 async fn finish(objects: &Arc<dyn ObjectStore>, mut marker: Marker) -> Result<()> {
-    let (new, old, kept) = (Path::from(marker.new.as_str()), Path::from(marker.old.as_str()), kept(&marker));
+    let (new, old, kept) = (
+        Path::from(marker.new.as_str()),
+        Path::from(marker.old.as_str()),
+        kept(&marker),
+    );
     loop {
         marker.step = match marker.step {
             Step::Keep => {
@@ -154,7 +158,12 @@ mod tests {
 
     async fn filled() -> Arc<dyn ObjectStore> {
         let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-        for (path, text) in [("log/0", "old"), ("log/1", "old"), ("log/7", "old"), ("new/log/0", "new")] {
+        for (path, text) in [
+            ("log/0", "old"),
+            ("log/1", "old"),
+            ("log/7", "old"),
+            ("new/log/0", "new"),
+        ] {
             objects.put(&Path::from(path), text.into()).await.unwrap();
         }
         objects

@@ -44,7 +44,9 @@ impl Holder {
     /// Of a lease's lines; none where they lack something.
     fn of(lease: &str) -> Option<Self> {
         let value = |key: &str| {
-            let mut values = lease.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            let mut values = lease
+                .lines()
+                .filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
             values.next()
         };
         Some(Self {

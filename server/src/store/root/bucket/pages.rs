@@ -157,7 +157,9 @@ impl Pages {
             }
             let bytes = (kept.young_bytes + kept.old_bytes) as u64;
             self.traffic.page_bytes.store(bytes, Ordering::Relaxed);
-            self.traffic.page_misses.fetch_add(missing.len() as u64, Ordering::Relaxed);
+            self.traffic
+                .page_misses
+                .fetch_add(missing.len() as u64, Ordering::Relaxed);
             drop(kept);
             drop(claim);
             kept = lock_mutex(&self.kept);
@@ -227,7 +229,9 @@ mod tests {
         pages.limit(4 * PAGE_BYTES as usize);
         for page in 0..40 {
             let wanted = BTreeSet::from([page, 0]);
-            pages.get(&path, &wanted, |stretches| Ok(fetch(u64::MAX, stretches))).unwrap();
+            pages
+                .get(&path, &wanted, |stretches| Ok(fetch(u64::MAX, stretches)))
+                .unwrap();
             assert!(pages.traffic.page_bytes.load(Ordering::Relaxed) <= 4 * PAGE_BYTES);
         }
         assert!(pages.has(&path, 0) && pages.has(&path, 39), "what is used stays");

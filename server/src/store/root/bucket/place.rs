@@ -72,9 +72,11 @@ pub(super) fn of(url: &Url, connector: Counted) -> Result<Place, Box<dyn Error +
     let prefix = Path::from_url_path(url.path())?;
     let store: Arc<dyn ObjectStore> = match url.scheme() {
         "s3" => {
-            let builder = OPTIONS.iter().fold(AmazonS3Builder::from_env(), |builder, (key, value)| {
-                builder.with_config(AmazonS3ConfigKey::Client(*key), *value)
-            });
+            let builder = OPTIONS
+                .iter()
+                .fold(AmazonS3Builder::from_env(), |builder, (key, value)| {
+                    builder.with_config(AmazonS3ConfigKey::Client(*key), *value)
+                });
             let builder = builder
                 .with_bucket_name(bucket)
                 .with_retry(retries())
@@ -82,16 +84,20 @@ pub(super) fn of(url: &Url, connector: Counted) -> Result<Place, Box<dyn Error +
             Arc::new(builder.with_http_connector(connector).build()?)
         }
         "gs" => {
-            let builder = OPTIONS.iter().fold(GoogleCloudStorageBuilder::from_env(), |builder, (key, value)| {
-                builder.with_config(GoogleConfigKey::Client(*key), *value)
-            });
+            let builder = OPTIONS
+                .iter()
+                .fold(GoogleCloudStorageBuilder::from_env(), |builder, (key, value)| {
+                    builder.with_config(GoogleConfigKey::Client(*key), *value)
+                });
             let builder = builder.with_bucket_name(bucket).with_retry(retries());
             Arc::new(builder.with_http_connector(connector).build()?)
         }
         "az" => {
-            let builder = OPTIONS.iter().fold(MicrosoftAzureBuilder::from_env(), |builder, (key, value)| {
-                builder.with_config(AzureConfigKey::Client(*key), *value)
-            });
+            let builder = OPTIONS
+                .iter()
+                .fold(MicrosoftAzureBuilder::from_env(), |builder, (key, value)| {
+                    builder.with_config(AzureConfigKey::Client(*key), *value)
+                });
             let builder = builder.with_container_name(bucket).with_retry(retries());
             Arc::new(builder.with_http_connector(connector).build()?)
         }

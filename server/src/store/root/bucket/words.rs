@@ -6,7 +6,11 @@ use std::error::Error;
 /// What stands in a store's answer or in the client's error, and what it means.
 const MEANINGS: [(&[&str], &str); 8] = [
     (
-        &["NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"],
+        &[
+            "NoSuchBucket",
+            "ContainerNotFound",
+            "The specified bucket does not exist",
+        ],
         "there is no such bucket: create it, or mend its name in --data",
     ),
     (
@@ -14,7 +18,12 @@ const MEANINGS: [(&[&str], &str); 8] = [
         "this machine's clock and the store's differ too much: set the clock (NTP)",
     ),
     (
-        &["InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "InvalidToken"],
+        &[
+            "InvalidAccessKeyId",
+            "SignatureDoesNotMatch",
+            "AuthenticationFailed",
+            "InvalidToken",
+        ],
         "the store does not accept these credentials: check key and secret",
     ),
     (
@@ -34,7 +43,13 @@ const MEANINGS: [(&[&str], &str); 8] = [
         "the bucket is in another region: set AWS_REGION",
     ),
     (
-        &["dns error", "Connection refused", "error sending request", "tcp connect error", "operation timed out"],
+        &[
+            "dns error",
+            "Connection refused",
+            "error sending request",
+            "tcp connect error",
+            "operation timed out",
+        ],
         "the store cannot be reached: check the endpoint, the network and the proxy",
     ),
 ];
@@ -108,7 +123,10 @@ mod tests {
                 source: body.into(),
             };
             let text = error("x", cause).to_string();
-            assert!(text.starts_with("x: ") && text.contains(words) && text.contains(body), "{text}");
+            assert!(
+                text.starts_with("x: ") && text.contains(words) && text.contains(body),
+                "{text}"
+            );
         }
     }
 }
