@@ -67,6 +67,10 @@ impl BucketRoot {
             runtime: threads.handle().clone(),
         };
         let place = place::of(url, connector).map_err(|cause| RootError::new(&name, cause))?;
+        Ok(Self::over(place, threads, traffic))
+    }
+
+    fn over(place: Place, threads: Arc<IoThreads>, traffic: Arc<Traffic>) -> Self {
         let pages = Arc::new(Pages::new(traffic.clone()));
         let holding = Arc::new(Holding::default());
         let guarded: Arc<dyn ObjectStore> = Arc::new(Guarded {
@@ -80,7 +84,7 @@ impl BucketRoot {
             pages: pages.clone(),
             name: place.url.to_string(),
         });
-        Ok(Self {
+        Self {
             place,
             threads,
             holding,
@@ -88,7 +92,18 @@ impl BucketRoot {
             reader,
             pages,
             traffic,
-        })
+        }
+    }
+
+    /// Below a prefix of a store that is at hand.
+    #[cfg(test)]
+    pub(crate) fn of_store(store: Arc<dyn ObjectStore>) -> Self {
+        let place = Place {
+            store,
+            url: Url::parse("s3://bucket/some/prefix").unwrap(),
+            prefix: Path::from("some/prefix"),
+        };
+        Self::over(place, Arc::new(IoThreads::start().unwrap()), Arc::default())
     }
 
     fn put(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<(), RootError> {
