@@ -169,6 +169,18 @@ impl TableLog {
                 Ok(())
             }
             Entry::Absent => Err(CommitError::NotWritten(error)),
+            Entry::Foreign if self.log.root.looks_cost() => {
+                // Of a server that had the bucket before, and whose last request took long: it may hold these rows,
+                // and others that nobody here knows. A start reads it.
+                let table = self.table.name();
+                tracing::error!(
+                    table,
+                    version,
+                    "a commit of another server came: this one commits no more; restart it"
+                );
+                self.in_doubt = true;
+                Err(CommitError::Unknown)
+            }
             Entry::Foreign => {
                 self.version = version;
                 Err(CommitError::NotWritten(error))

@@ -154,7 +154,7 @@ fn names_below_are_those_of_the_folders_that_are_wanted() {
         found.sort();
         let (a, b) = ("day=1/a.parquet".to_owned(), "day=2/b.parquet".to_owned());
         assert_eq!(found, [a, b].map(|name| Named { name, bytes: 2 }));
-        assert_eq!(root.names_below("v", &|_| true, &|_| true).unwrap(), []);
+        assert!(root.names_below("v", &|_| true, &|_| true).unwrap().is_empty());
     }
 }
 
