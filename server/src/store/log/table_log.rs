@@ -374,9 +374,12 @@ fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
 mod tests {
     use super::*;
     use crate::store::log::opening::open;
+    use crate::store::root::bucket::BucketRoot;
+    use crate::store::root::contract::Root;
     use crate::store::root::local::LocalRoot;
     use deltalake_core::kernel::{DataType, PrimitiveType, StructField};
     use deltalake_core::operations::create::CreateBuilder;
+    use object_store::memory::InMemory;
     use std::path::Path as FsPath;
 
     fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> TableLocation {
@@ -470,5 +473,52 @@ mod tests {
         let mut log = loaded.log;
         log.commit(vec![], &[Arc::new(first)], &[], true).await.unwrap();
         assert_eq!(open().await.unwrap().files.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn in_a_bucket_what_may_still_come_is_kept_out() {
+        let root: Arc<dyn Root> = Arc::new(BucketRoot::of_store(Arc::new(InMemory::new())));
+        let _lock = root.lock().unwrap();
+        let stop = watch::Sender::new(false);
+        let open = || {
+            open(TableLocation {
+                table: Table::Samples,
+                root: root.clone(),
+                prefix: String::new(),
+                over: |_, store| store,
+                clock: Arc::new(Clock::system()),
+                stop: stop.subscribe(),
+            })
+        };
+        let mut log = open().await.unwrap().log;
+        let add = |name| add_action(Table::Samples, &file(Table::Samples, name), true);
+        let (version, error) = (log.version + 1, StoreError::Stopping);
+        let late = log.encode(vec![Action::Add(add("late"))], vec![]).unwrap();
+        let found = log.settle(version, &late, &error).await.unwrap();
+        assert!(matches!(found, Entry::Fenced));
+        let (store, path) = (log.log_store.object_store(None), entry_path(version));
+        let came = store.put_opts(&path, late.clone().into(), PutMode::Create.into()).await;
+        assert!(
+            matches!(came, Err(object_store::Error::AlreadyExists { .. })),
+            "{came:?}"
+        );
+        log.version = version;
+        log.commit(vec![add("next")], &[], &[], true).await.unwrap();
+        let loaded = open().await.unwrap();
+        assert_eq!((loaded.files.len(), loaded.log.version), (1, version + 1));
+        assert!(loaded.files[0].path.contains("next") && loaded.faults.is_empty());
+        // An entry of another server, or what was meant, is found as it is.
+        let mut log = loaded.log;
+        let foreign = log.settle(version + 1, &late, &error).await.unwrap();
+        assert!(matches!(foreign, Entry::Foreign));
+        let ours = store
+            .get(&entry_path(version + 1))
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
+        let ours = log.settle(version + 1, &ours, &error).await.unwrap();
+        assert!(matches!(ours, Entry::Ours));
     }
 }
