@@ -30,6 +30,17 @@ impl Holder {
         }
     }
 
+    /// A process that this one started.
+    #[cfg(test)]
+    pub(super) fn of_child(id: u32) -> Self {
+        let tgid = i32::try_from(id).unwrap();
+        Self {
+            tgid,
+            started: started(tgid).unwrap(),
+            ..Self::this()
+        }
+    }
+
     /// Lines of a lease.
     pub(super) fn text(&self) -> String {
         let Self {
@@ -98,12 +109,7 @@ mod tests {
         let has_ended = |lease: &Holder| this.has_ended(format!("holder x\n{}\nrenewal 7\n", lease.text()).as_bytes());
         assert!(!has_ended(&this), "this process runs");
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let tgid = i32::try_from(child.id()).unwrap();
-        let other = Holder {
-            tgid,
-            started: started(tgid).unwrap(),
-            ..this.clone()
-        };
+        let other = Holder::of_child(child.id());
         assert!(!has_ended(&other), "it runs");
         child.kill().unwrap();
         child.wait().unwrap();
