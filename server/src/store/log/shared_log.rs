@@ -4,10 +4,10 @@
 //! looks whether its own still holds. A put whose end is not known is repeated until something stands in its place,
 //! since one that is still under way may be carried out later.
 
-use crate::store::root::backoff::Backoff;
 use crate::store::log::checksums::{self, HINT};
 use crate::store::log::entries::{self, Written};
-use crate::store::log::table_log::{Change, CommitError, Entry, Looked, TableLog, load};
+use crate::store::log::table_log::{Change, CommitError, Entry, Looked, TableLog, entry_path, load};
+use crate::store::root::backoff::Backoff;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::{StoreError, chain};
 use crate::store::table::transaction::Txn;
@@ -113,7 +113,7 @@ impl TableLog {
 
     async fn read(&self, version: u64) -> Result<Option<Written>, StoreError> {
         const WHAT: &str = "read an entry of its log";
-        let path = Path::from(format!("_delta_log/{}", checksums::entry_name(version)));
+        let path = entry_path(version);
         let found = match self.log_store.object_store(None).get(&path).await {
             Ok(found) => found.bytes().await.map_err(StoreError::table(self.table, WHAT))?,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
@@ -136,7 +136,6 @@ impl TableLog {
         if self.in_doubt {
             return Err(CommitError::Unknown);
         }
-        let data_change = change.data_change;
         let bytes = self.encode(change).map_err(CommitError::NotWritten)?;
         let version = self.version + 1;
         let (begun, mut backoff, mut is_under_way) = (Instant::now(), Backoff::default(), false);
@@ -144,7 +143,7 @@ impl TableLog {
             // What may still be under way cannot be carried out any more once something else has its place.
             let is_late = begun.elapsed() > MOST_COMMIT;
             let put = match is_late {
-                true => self.put_nothing(version, data_change).await,
+                true => self.put_nothing(version).await,
                 false => self.put(version, &bytes).await,
             };
             let error = match put {
@@ -157,9 +156,9 @@ impl TableLog {
                     error
                 }
             };
-            match self.entry(version, &bytes).await {
+            match self.entry(version, &bytes, None).await {
                 Ok(Entry::Ours) => return self.wrote(version).await,
-                Ok(Entry::Foreign) => return Ok(Appended::Behind),
+                Ok(Entry::Foreign | Entry::Fenced) => return Ok(Appended::Behind),
                 Ok(Entry::Absent) => {}
                 Err(cause) => {
                     let (table, cause) = (self.table.name(), chain(&cause));
@@ -207,14 +206,8 @@ impl TableLog {
     }
 
     /// An entry that says nothing.
-    async fn put_nothing(&self, version: u64, data_change: bool) -> Result<(), Failed> {
-        let nothing = Change {
-            add: Vec::new(),
-            remove: &[],
-            txns: &[],
-            data_change,
-        };
-        let bytes = self.encode(nothing).map_err(Failed::Unknown)?;
+    async fn put_nothing(&self, version: u64) -> Result<(), Failed> {
+        let bytes = self.encode(Change::nothing()).map_err(Failed::Unknown)?;
         self.put(version, &bytes).await
     }
 
@@ -226,7 +219,7 @@ impl TableLog {
             match self.is_behind(version).await {
                 Ok(false) => self.looked = Looked::now(),
                 Ok(true) => {
-                    let path = Path::from(format!("_delta_log/{}", checksums::entry_name(version)));
+                    let path = entry_path(version);
                     if let Err(error) = self.log_store.object_store(None).delete(&path).await {
                         tracing::warn!(%error, %path, "cannot remove an entry of the log that nobody reads");
                     }

@@ -30,7 +30,9 @@ pub(crate) fn open_as(place: &Path, is_shared: bool) -> Result<Arc<dyn Root>, Op
         return match url.and_then(|url| url.to_file_path().ok()) {
             Some(path) => open_as(&path, is_shared),
             // A URL that was not understood may hold a password.
-            None => Err(OpenError::Unsupported { url: format!("{scheme}://…") }),
+            None => Err(OpenError::Unsupported {
+                url: format!("{scheme}://…"),
+            }),
         };
     }
     let root = LocalRoot::open(place).map_err(OpenError::Failed)?;
