@@ -33,9 +33,7 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
 
     /// Makes this process one of those that write, as long as the value lives. What others began stays.
     /// [`RootError::Exists`]: another process has it for itself.
-    fn join(&self) -> Result<Lock, RootError> {
-        Ok(Box::new(()))
-    }
+    fn join(&self) -> Result<Lock, RootError>;
 
     /// Bytes that can still be stored; none where no bound is known. Takes microseconds.
     fn free_bytes(&self) -> Result<Option<u64>, RootError>;
@@ -163,6 +161,9 @@ pub(crate) enum Version {
     None,
     /// Of a file: when its inode changed, in seconds and nanoseconds, and which it is.
     Inode { changed: (i64, i64), number: u64 },
-    /// Of an object in a bucket: its tag, where the store gives one.
-    Etag(Option<String>),
+    /// Of an object in a bucket: its tag and its generation, where the store gives them.
+    Object {
+        etag: Option<String>,
+        generation: Option<String>,
+    },
 }

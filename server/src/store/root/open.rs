@@ -16,15 +16,18 @@ pub(crate) enum OpenError {
     Failed(RootError),
 }
 
-/// Opens a folder, or what a URL names, creating it where it is missing. Waits for the disk. `is_shared` makes a
-/// folder one of several servers.
+/// Opens a folder, or what a URL names, creating a folder where it is missing. Waits for the disk. `is_shared` makes it
+/// one of several servers.
 pub(crate) fn open_as(place: &Path, is_shared: bool) -> Result<Arc<dyn Root>, OpenError> {
     let text = place.to_string_lossy();
     if let Some((scheme, _)) = text.split_once("://") {
         let url = url::Url::parse(&text);
         if let Some(url) = url.as_ref().ok().filter(|_| BucketRoot::knows(scheme)) {
             let root = BucketRoot::open(url).map_err(OpenError::Failed)?;
-            return Ok(Arc::new(root));
+            return Ok(match is_shared {
+                true => Arc::new(root.shared()),
+                false => Arc::new(root),
+            });
         }
         let url = url.ok().filter(|_| scheme == "file");
         return match url.and_then(|url| url.to_file_path().ok()) {
