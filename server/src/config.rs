@@ -34,6 +34,11 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_DATA", value_name = "PLACE")]
     pub data: PathBuf,
 
+    /// Share the data with other servers that have this flag too: a bucket with those of any machine, a directory with
+    /// those of this machine
+    #[arg(long, env = "STAKEOUT_SHARED")]
+    pub shared: bool,
+
     /// Certificate chain, PEM; with --tls-key this makes the server speak TLS
     #[arg(long, env = "STAKEOUT_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -132,10 +137,6 @@ pub struct Config {
     /// environment=deployment.environment.name are there unless told otherwise
     #[arg(long, env = "STAKEOUT_LABEL", value_delimiter = ',', value_name = "NAME=ATTRIBUTE")]
     pub label: Vec<Alias>,
-
-    /// Share the directory with other servers of this machine: for tests of what a bucket is for
-    #[arg(long, env = "STAKEOUT_SHARED_DIRECTORY", hide = true)]
-    pub shared_directory: bool,
 
     /// What is logged, as in "warn,stakeout_server=debug"
     #[arg(

@@ -128,7 +128,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         retention_bytes: config.retention_bytes,
         fits_disk: true,
         settle: config.settle,
-        is_shared: config.shared_directory,
+        is_shared: config.shared,
         address: match &config.public_url {
             Some(url) => url.clone(),
             None => listener.local_addr().map(|at| at.to_string()).unwrap_or_default(),

@@ -76,7 +76,7 @@ pub struct StoreConfig {
     pub log_commits: u64,
     /// Tells the time, and which times samples may have.
     pub clock: Arc<Clock>,
-    /// Several servers have the directory at once. A bucket they always have.
+    /// Several servers have the directory or the bucket at once, each with this.
     pub is_shared: bool,
     /// Where other servers on the same data reach this one.
     pub address: String,

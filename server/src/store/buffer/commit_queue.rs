@@ -19,8 +19,8 @@ pub(crate) struct CommitGroup {
     pub(crate) rows: [Vec<Pending>; Table::COUNT],
     pub(crate) batches: Vec<(String, i64)>,
     pub(crate) new_ids: Vec<NewIds>,
-    /// What its batches took of quotas.
-    pub(crate) taken: Vec<Taken>,
+    /// What its batches took of quotas; of one that has a number with that.
+    pub(crate) taken: Vec<(Option<(String, i64)>, Taken)>,
     pub(crate) bytes: u64,
     pub(crate) samples: usize,
     /// Accepted requests, those without rows included.

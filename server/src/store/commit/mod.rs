@@ -1,5 +1,8 @@
 //! Group commit: gathers the rows of all senders, writes them every few seconds, and only then tells the senders.
 //!
+//! In: rows of batches, and which batches those are. Out: files and entries of the tables' logs, and an answer to each
+//! sender.
+//!
 //! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a
 //! crash in between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
@@ -146,7 +149,7 @@ impl Store {
         let fresh = inbox.known.fresh_rows(&rows, &mut new_ids);
         let mut fresh = fresh.inspect_err(|_| {
             inbox.known.forget(&new_ids);
-            inbox.quotas.give_back(taken.as_slice());
+            inbox.quotas.give_back(&taken);
         })?;
         let samples = rows.samples.into_iter().filter(|samples| samples.num_rows() > 0);
         fresh[Table::Samples.index()].extend(samples.map(|samples| Pending::Samples(Arc::new(samples))));
@@ -162,7 +165,8 @@ impl Store {
             .map(Pending::num_rows)
             .sum::<usize>();
         group.new_ids.append(&mut new_ids);
-        group.taken.extend(taken);
+        let batch = || id.as_ref().map(|id| (id.instance.clone(), id.number));
+        group.taken.extend(taken.map(|taken| (batch(), taken)));
         let waiter = group.done.subscribe();
         if let Some(id) = id {
             let sender_window = &mut inbox.sender_window;
@@ -381,6 +385,13 @@ impl Store {
         let mut inbox = lock_mutex(&self.inbox);
         inbox.sender_window.committed(batches, now_ms);
         group.batches.iter().for_each(|batch| drop(inbox.samples_of.remove(batch)));
+        if batches.len() < group.batches.len() {
+            // Whoever stored them counts them.
+            let stored: HashSet<&(String, i64)> = batches.iter().collect();
+            let is_repeat = |batch: &Option<(String, i64)>| batch.as_ref().is_some_and(|batch| !stored.contains(batch));
+            let repeats = group.taken.iter().filter(|(batch, _)| is_repeat(batch));
+            inbox.quotas.give_back(repeats.map(|(_, taken)| taken));
+        }
         inbox.bytes = inbox.bytes.saturating_sub(group.bytes);
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -436,8 +447,8 @@ impl Store {
         inbox.samples_of.clear();
         inbox.known.forget(&group.new_ids);
         inbox.known.forget(&next.new_ids);
-        inbox.quotas.give_back(&group.taken);
-        inbox.quotas.give_back(&next.taken);
+        let taken = group.taken.iter().chain(&next.taken);
+        inbox.quotas.give_back(taken.map(|(_, taken)| taken));
         inbox.bytes = 0;
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);

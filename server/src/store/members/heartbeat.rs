@@ -4,6 +4,7 @@ use crate::lock::lock_mutex;
 use crate::store::root::contract::Root;
 use crate::store::root::error::RootError;
 use crate::store::root::waiting::waiting;
+use crate::store::table::format_version;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
@@ -38,9 +39,6 @@ const MOST_TOLD: u64 = 16 << 20;
 
 /// What a server tells beside, by the end of its object's name.
 pub(crate) const AGENTS: &str = "agents";
-
-/// The format of the store that this version writes.
-const FORMAT: u32 = 1;
 
 /// What a server says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +101,7 @@ impl Heartbeats {
                 id,
                 address,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                format: FORMAT,
+                format: format_version::VERSION,
                 started_ms: Utc::now().timestamp_millis(),
                 sequence: 0,
             },

@@ -35,7 +35,7 @@ pub(crate) struct LocalRoot {
 }
 
 impl LocalRoot {
-    /// The same folder for several servers of this machine at once: what a bucket is to servers of many, for tests.
+    /// The same folder for several servers of this machine at once, as a bucket is for those of many.
     pub(crate) fn shared(self) -> Self {
         Self {
             is_shared: true,

@@ -191,6 +191,10 @@ impl Store {
         if all {
             self.markers.refresh().await?;
             self.views.refresh().await?;
+            let has_quotas = !lock_mutex(&self.inbox).quotas.used.is_empty();
+            if has_quotas && let Some(others) = self.quotas.others().await? {
+                lock_mutex(&self.inbox).quotas.know_others(others);
+            }
         }
         Ok(())
     }

@@ -17,7 +17,10 @@ pub enum StoreError {
         cause: Arc<dyn Error + Send + Sync>,
     },
     /// Another process has the data directory open: the server does not start.
-    #[error("data directory {name} is in use by another stakeout-server; stop it, or give another place with --data")]
+    #[error(
+        "data directory {name} is in use by another stakeout-server; stop it, or give another place with --data; several \
+         share it where each has --shared"
+    )]
     Locked {
         /// Its path.
         name: String,

@@ -166,9 +166,9 @@ impl BucketRoot {
         })
     }
 
-    /// A large object goes in parts, on no condition: a look says whether it is there already. Nobody else puts the same
-    /// one meanwhile: the lease keeps others away, and where several servers write large objects have names of their
-    /// own.
+    /// A large object goes in parts, on no condition: a look says whether it is there already. Nobody else puts the
+    /// same one meanwhile: the lease keeps others away, and where several servers write, each gives large objects names
+    /// of its own.
     fn upload(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
         match self.reader.length(path) {
             Ok(_) => return Err(RootError::new(path, std::io::Error::from(ErrorKind::AlreadyExists))),

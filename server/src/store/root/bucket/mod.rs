@@ -1,7 +1,8 @@
 //! The data root in a bucket of an object store.
 //!
 //! In: a URL, paths below it, bytes. Out: what every root gives, each request counted. One server at a time writes, or
-//! several that share the bucket, by a lease. Never keeps more in memory than it was told, and nothing of what may change.
+//! several that share the bucket, by a lease. Never keeps more in memory than it was told, and nothing of what may
+//! change.
 
 mod bucket_reader;
 mod bucket_root;
