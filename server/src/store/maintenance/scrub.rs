@@ -12,11 +12,6 @@ impl Store {
     /// One round of comparing what is on the disk with what was written.
     pub(crate) async fn scrub(&self) {
         let (damage, snapshot) = (self.damage.clone(), self.snapshot());
-        if self.is_shared() {
-            // A bucket compares by itself, and each byte that is read of it is paid for.
-            damage.forget(|table| snapshot.files(table));
-            return;
-        }
         if let Err(error) = tokio::task::spawn_blocking(move || damage.scrub(|table| snapshot.files(table))).await {
             tracing::error!(%error, "cannot compare files with what was written");
         }
