@@ -54,7 +54,10 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }
@@ -64,10 +67,15 @@ pub(crate) fn killed_at_random_moments(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let bucket = scene.faults.as_ref().and_then(|faults| faults.bucket.clone());
     let seed = scene.faults.as_ref().and_then(|faults| faults.seed);
-    let seed = seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    let any = || RandomState::new().build_hasher().finish();
+    let seed = seed.unwrap_or_else(any);
     println!("  seed {seed}");
     let more = ["--shared", "--commit-interval", "300ms", "--min-free", "1MiB"];
-    let data = bucket.unwrap_or_else(|| dir.path().join("data").to_string_lossy().into_owned());
+    let data = match bucket {
+        // What an earlier run has left there is none of this one's.
+        Some(url) => format!("{}/{:016x}", url.trim_end_matches('/'), any()),
+        None => dir.path().join("data").to_string_lossy().into_owned(),
+    };
     let mut members = Vec::new();
     for number in 0..SERVERS {
         let state_dir = dir.path().join(format!("server-{number}"));

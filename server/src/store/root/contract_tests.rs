@@ -148,6 +148,26 @@ fn a_bucket_is_a_root_for_who_has_its_lease() {
 }
 
 #[test]
+fn a_bucket_is_a_root_for_servers_that_share_it() {
+    let store = Arc::new(object_store::memory::InMemory::new());
+    let shared = || BucketRoot::of_store(store.clone()).shared();
+    let (one, other) = (shared(), shared());
+    assert!(one.is_shared() && !BucketRoot::of_store(store.clone()).is_shared());
+    let joined = [one.join().unwrap(), other.join().unwrap()];
+    keeps_the_contract(&one);
+    other.replace("kept", "1".into()).unwrap();
+    assert_eq!(text(&one, "kept"), "1");
+    // Whoever ends an exchange has to be alone.
+    let begun = r#"{"new":"a","old":"b","step":"put"}"#;
+    one.create("exchange.json", begun.into()).unwrap();
+    let refused = shared().join().unwrap_err().to_string();
+    assert!(refused.contains("was cut off"), "{refused}");
+    drop(joined);
+    let refused = other.replace("a", "1".into()).unwrap_err().to_string();
+    assert!(refused.contains("does not hold the bucket's lease"), "{refused}");
+}
+
+#[test]
 fn names_below_are_those_of_the_folders_that_are_wanted() {
     let dir = tempfile::tempdir().unwrap();
     let bucket = BucketRoot::of_store(Arc::new(object_store::memory::InMemory::new()));
