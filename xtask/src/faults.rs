@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// days]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Only several servers on one data root, which is this URL of a bucket, such as s3://bucket/prefix: its endpoint and
+    /// Only several servers on one data root, below this URL of a bucket, such as s3://bucket/prefix: its endpoint and
     /// keys come by the environment that the server reads. Without it they share a folder
     #[arg(long, value_name = "URL", conflicts_with_all = ["tests", "doors"], num_args = 0..=1)]
     bucket: Option<Option<String>>,

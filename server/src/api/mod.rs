@@ -11,6 +11,7 @@ mod bursts;
 mod door;
 pub mod error;
 mod ingest;
+mod metrics;
 mod notes;
 mod openapi;
 mod ops;

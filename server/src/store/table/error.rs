@@ -18,8 +18,8 @@ pub enum StoreError {
     },
     /// Another process has the data directory open: the server does not start.
     #[error(
-        "data directory {name} is in use by another stakeout-server; stop it, or give another place with --data; several \
-         share it where each has --shared"
+        "data directory {name} is in use by another stakeout-server; stop it, or give another place with --data; \
+         several share it where each has --shared"
     )]
     Locked {
         /// Its path.
