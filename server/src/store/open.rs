@@ -185,7 +185,7 @@ impl Store {
             members,
             followed: Mutex::new(Instant::now()),
             gone_ns: AtomicI64::new(i64::MIN),
-            accounts: Mutex::default(),
+            uncounted_reports: Mutex::default(),
             searched: Mutex::default(),
             quotas,
             query_pool,

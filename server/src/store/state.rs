@@ -178,8 +178,8 @@ pub struct Store {
     pub(crate) followed: Mutex<Instant>,
     /// Samples before this time were removed by another server.
     pub(crate) gone_ns: AtomicI64,
-    /// Files of `batches` that others committed, whose agents are not counted yet.
-    pub(crate) accounts: Mutex<Vec<Arc<DataFile>>>,
+    /// Files of `batches` that others committed, whose agents' reports are not counted yet.
+    pub(crate) uncounted_reports: Mutex<Vec<Arc<DataFile>>>,
     /// When files that no log names were looked for last.
     pub(crate) searched: Mutex<Option<Instant>>,
     /// What was taken today of quotas.

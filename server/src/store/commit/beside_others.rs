@@ -71,11 +71,11 @@ impl Store {
         if partitions.is_empty() {
             return Ok(());
         }
-        let notes = Provenance {
+        let provenance = Provenance {
             parts: partitions.len(),
             ..Provenance::default()
         };
-        let new = self.put_partitions(table, partitions, &notes).await?;
+        let new = self.put_partitions(table, partitions, &provenance).await?;
         let mut log = self.logs[table.index()].lock().await;
         let mut tries = Tries::default();
         loop {
@@ -164,14 +164,14 @@ impl Store {
             .partition(|pending| pending.is_one_of(&left_out));
         let partitions = by_partition(rows);
         let now_ms = self.transaction_ms();
-        let notes = Provenance {
+        let provenance = Provenance {
             txns: lock_mutex(&self.inbox).sender_window.transactions(&batches, now_ms),
             batches: batches.clone(),
             parts: partitions.len(),
             ..Provenance::default()
         };
         Ok(Made {
-            files: self.put_partitions(Table::Samples, partitions, &notes).await?,
+            files: self.put_partitions(Table::Samples, partitions, &provenance).await?,
             batches,
             repeated: repeats.iter().map(|pending| pending.num_rows()).sum(),
         })

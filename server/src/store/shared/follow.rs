@@ -27,8 +27,8 @@ use tokio::sync::watch;
 /// was replaced is deleted minutes later.
 const ALL_EVERY: u32 = 5;
 
-/// Entries of accounts whose agents were not counted yet; beyond them agents are counted at the next start.
-const MOST_ACCOUNT_FILES: usize = 10_000;
+/// Files of agents' reports that are not counted yet; beyond them agents are counted at the next start.
+const MOST_REPORT_FILES: usize = 10_000;
 
 impl Store {
     /// Looks now what other servers have committed, and returns when it is part of the view.
@@ -45,7 +45,7 @@ impl Store {
 
     async fn looked(&self) -> Result<(), StoreError> {
         *lock_mutex(&self.followed) = Instant::now();
-        self.count_accounts().await
+        self.count_reports().await
     }
 
     async fn look_at_the_others(&self, is_wanted: impl Fn(Table) -> bool) -> Result<(), StoreError> {
@@ -141,9 +141,9 @@ impl Store {
             self.know_of_samples(&entry, &emptied);
         }
         if table == Table::Batches && !entry.is_rewrite {
-            let mut accounts = lock_mutex(&self.accounts);
-            let room = MOST_ACCOUNT_FILES.saturating_sub(accounts.len());
-            accounts.extend(entry.added.into_iter().take(room));
+            let mut reports = lock_mutex(&self.uncounted_reports);
+            let room = MOST_REPORT_FILES.saturating_sub(reports.len());
+            reports.extend(entry.added.into_iter().take(room));
         }
         self.counters.entries_read.fetch_add(1, Ordering::Relaxed);
     }
@@ -169,8 +169,8 @@ impl Store {
     }
 
     /// What agents said of themselves in batches that others stored.
-    async fn count_accounts(&self) -> Result<(), StoreError> {
-        let mut files = std::mem::take(&mut *lock_mutex(&self.accounts));
+    async fn count_reports(&self) -> Result<(), StoreError> {
+        let mut files = std::mem::take(&mut *lock_mutex(&self.uncounted_reports));
         if files.is_empty() {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Store {
         only.pending[Table::Batches.index()] = Arc::default();
         let rows = Nodes::rows(&only)
             .await
-            .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
+            .map_err(StoreError::table(Table::Batches, "read the agents' reports"))?;
         let mut nodes = lock_mutex(&self.nodes);
         rows.iter().for_each(|row| nodes.add(row));
         Ok(())

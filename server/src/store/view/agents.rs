@@ -13,7 +13,7 @@ const ROWS_AT_ONCE: u64 = 2_000_000;
 /// Most instances whose reports are kept. Beyond them those go that were silent for longest.
 const MOST_INSTANCES: usize = 20_000;
 
-/// What is read of an account, beside its instance and its samples.
+/// What is read of a report, beside its instance and its samples.
 const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
      missed_ticks, cpus_offline, \
      samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch, \
@@ -35,7 +35,7 @@ pub struct NodeInfo {
 pub(crate) struct Nodes {
     instances: HashMap<String, NodeInfo>,
     /// The newest number of each instance since the start, and which of the 64 below it came: where several servers
-    /// write, an account may come twice.
+    /// write, a report may come twice.
     counted: HashMap<String, (i64, u64)>,
 }
 
@@ -69,7 +69,7 @@ impl Nodes {
         }
     }
 
-    /// Whether an account is no repeat of one that came since the start.
+    /// Whether a report is no repeat of one that came since the start.
     fn counts(&mut self, row: &BatchRow) -> bool {
         let Some((newest, below)) = self.counted.get_mut(&row.instance) else {
             self.counted.insert(row.instance.clone(), (row.number, 0));
@@ -121,7 +121,7 @@ impl Nodes {
         self.counted.retain(|instance, _| self.instances.contains_key(instance));
     }
 
-    /// All accounts of a few files, in their order.
+    /// All reports of a few files, in their order.
     pub(crate) async fn rows(snapshot: &Snapshot) -> datafusion::common::Result<Vec<BatchRow>> {
         let query = format!("SELECT instance, samples, {COLUMNS} FROM batches ORDER BY number");
         let batches = snapshot.session().sql(&query).await?.collect().await?;
