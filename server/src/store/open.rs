@@ -158,9 +158,11 @@ impl Store {
                 .or_else(|| share_of_disk(&config, root.as_ref(), &view)),
             ..config
         };
-        let nodes = Nodes::load(&view)
+        let mut nodes = Nodes::load(&view)
             .await
             .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
+        let sender_window = SenderWindow::from_txns(&txns);
+        nodes.know(sender_window.windows());
         let floor_ns = retention::floor_ns(&view);
         config.clock.begin(retention::newest_ns(&view));
         let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;
@@ -175,7 +177,7 @@ impl Store {
         let quotas = Quotas::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
-            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns), quotas.ledger())),
+            inbox: Mutex::new(CommitQueue::new(sender_window, quotas.ledger())),
             nodes: Mutex::new(nodes),
             logs,
             root,

@@ -152,6 +152,12 @@ impl<W: Clone> SenderWindow<W> {
             .is_some_and(|instance| instance.has(number))
     }
 
+    /// Each instance with its highest number and the window below it, as they are stored.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (&str, i64, u64)> {
+        let instances = self.instances.iter();
+        instances.map(|(name, instance)| (name.as_str(), instance.highest, instance.window))
+    }
+
     fn instance(&mut self, name: &str) -> &mut Instance<W> {
         self.instances.entry(name.to_owned()).or_insert_with(|| Instance {
             highest: 0,

@@ -178,9 +178,15 @@ impl Store {
         let mut only = self.snapshot();
         only.files[Table::Batches.index()] = Arc::new(files);
         only.pending[Table::Batches.index()] = Arc::default();
-        let rows = Nodes::rows(&only)
-            .await
-            .map_err(StoreError::table(Table::Batches, "read the agents' reports"))?;
+        let rows = match Nodes::rows(&only).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                // The next look counts them.
+                let files = only.files[Table::Batches.index()].iter().cloned();
+                lock_mutex(&self.uncounted_reports).extend(files);
+                return Err(StoreError::table(Table::Batches, "read the agents' reports")(error));
+            }
+        };
         let mut nodes = lock_mutex(&self.nodes);
         rows.iter().for_each(|row| nodes.add(row));
         Ok(())

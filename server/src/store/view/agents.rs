@@ -34,8 +34,8 @@ pub struct NodeInfo {
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     instances: HashMap<String, NodeInfo>,
-    /// The newest number of each instance since the start, and which of the 64 below it came: where several servers
-    /// write, a report may come twice.
+    /// The newest number of each instance, and which of the 64 below it came: where several servers write, a report may
+    /// come twice.
     counted: HashMap<String, (i64, u64)>,
 }
 
@@ -43,6 +43,16 @@ impl Nodes {
     pub(crate) fn add(&mut self, row: &BatchRow) {
         if self.counts(row) {
             self.put(row);
+        }
+    }
+
+    /// What was stored of each instance when the reports were loaded: highest number, and window of those below it.
+    /// Where another server repeats one of these reports later it does not count again.
+    pub(crate) fn know<'w>(&mut self, windows: impl Iterator<Item = (&'w str, i64, u64)>) {
+        for (instance, newest, below) in windows {
+            if self.instances.contains_key(instance) {
+                self.counted.insert(instance.to_owned(), (newest, below));
+            }
         }
     }
 
@@ -69,7 +79,7 @@ impl Nodes {
         }
     }
 
-    /// Whether a report is no repeat of one that came since the start.
+    /// Whether a report is no repeat.
     fn counts(&mut self, row: &BatchRow) -> bool {
         let Some((newest, below)) = self.counted.get_mut(&row.instance) else {
             self.counted.insert(row.instance.clone(), (row.number, 0));
@@ -238,6 +248,28 @@ mod tests {
         assert_eq!(list.len(), MOST_INSTANCES - MOST_INSTANCES / 8 + 1);
         assert_eq!(list[0].last.until_ns, MOST_INSTANCES as i64);
         assert_eq!(list[list.len() - 1].last.until_ns, MOST_INSTANCES as i64 / 8);
+    }
+
+    #[test]
+    fn a_report_that_comes_again_counts_once() {
+        let row = |number: i64| BatchRow {
+            instance: "a".to_owned(),
+            number,
+            until_ns: number,
+            samples: 10,
+            ..BatchRow::default()
+        };
+        let mut nodes = Nodes::default();
+        // As they are loaded: 5, 6 and 8.
+        nodes.put(&row(8));
+        nodes.know([("a", 8, 0b110), ("unknown", 3, 0)].into_iter());
+        let mut stored_after = |number: i64| {
+            nodes.add(&row(number));
+            nodes.list()[0].samples_stored
+        };
+        let counts = [8, 6, 5, 7, 7, 9, 9, 200, 9, 200].map(&mut stored_after);
+        assert_eq!(counts, [10, 10, 10, 20, 20, 30, 30, 40, 50, 50], "9 is below the window of 200");
+        assert!(!nodes.counted.contains_key("unknown"));
     }
 
     #[test]
