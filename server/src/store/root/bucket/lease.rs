@@ -81,8 +81,13 @@ impl Holding {
 
     /// Does something that writes, as long as that is allowed.
     pub(super) async fn while_held<T>(&self, write: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        let until = self.until()?;
-        timeout_at(until, write).await.unwrap_or_else(|_| Err(not_held()))
+        tokio::pin!(write);
+        loop {
+            if let Ok(done) = timeout_at(self.until()?, &mut write).await {
+                return done;
+            }
+            // What takes longer goes on where the lease was renewed meanwhile.
+        }
     }
 }
 
