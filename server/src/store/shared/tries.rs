@@ -1,8 +1,8 @@
 //! The tries of one commit that other servers were before.
 
-use crate::store::root::backoff::Backoff;
 use crate::store::log::shared_log::MOST_COMMIT;
 use crate::store::log::table_log::TableLog;
+use crate::store::root::backoff::Backoff;
 use crate::store::state::{Store, StoreCounters};
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;

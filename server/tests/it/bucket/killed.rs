@@ -64,8 +64,8 @@ pub(super) fn start(place: &str, flags: &[&str], address: &str) -> Server {
     panic!("it did not start {STARTS} times; last:\n{said}");
 }
 
-/// As an agent does: each batch is repeated until it is acknowledged, the last one too. Of several servers each try goes
-/// to another one.
+/// As an agent does: each batch is repeated until it is acknowledged, the last one too. Of several servers each try
+/// goes to another one.
 pub(super) async fn sends(index: usize, to: Arc<Mutex<Vec<String>>>, stop: Arc<AtomicBool>) -> Sent {
     let mut sender = Sender::new(&format!("node-{index}"), SAMPLES);
     let mut batches = Vec::new();
