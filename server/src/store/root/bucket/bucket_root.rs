@@ -127,7 +127,8 @@ impl BucketRoot {
     /// is what was put.
     fn put_if(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<(), RootError> {
         match self.put(path, bytes.clone(), mode) {
-            Err(RootError::Exists(failure)) => {
+            // Stores differ in what they call a condition on an object that is not there.
+            Err(RootError::Exists(failure) | RootError::NotFound(failure)) => {
                 let is_ours = self.reader.whole(path).is_ok_and(|found| found == bytes);
                 if is_ours {
                     Ok(())
