@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::{repo, run};
 
@@ -25,6 +25,13 @@ pub(crate) const PROMTOOL: GoTool = GoTool {
     program: "promtool",
     package: "github.com/prometheus/prometheus/cmd/promtool",
     version: "v0.316.0",
+};
+
+/// An S3 server that is not ours: what the tests of a data root on a bucket run against.
+pub(crate) const VERSITYGW: GoTool = GoTool {
+    program: "versitygw",
+    package: "github.com/versity/versitygw/cmd/versitygw",
+    version: "v1.7.0",
 };
 
 /// What became of a program.
@@ -44,6 +51,14 @@ pub(crate) fn build_meanwhile(tool: &'static GoTool) {
 }
 
 impl GoTool {
+    /// The program; an error where it can't be had.
+    pub(crate) fn path(&self) -> Result<PathBuf> {
+        match self.ready()? {
+            Ready::At(path) => Ok(path),
+            Ready::Missing(why) => bail!("{}: {why}", self.program),
+        }
+    }
+
     /// The program, built now where it is not there. An error is one of the build, not of what it is built from.
     pub(crate) fn ready(&self) -> Result<Ready> {
         let _turn = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);

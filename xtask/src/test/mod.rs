@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use crate::artifacts::{self, Profile};
 use crate::tally::{CARGO, PLAYWRIGHT, Tally, VITEST};
 use crate::test_programs::root_tests;
-use crate::{check_install, e2e, fuzz, go_tools, kernels, packages, repo, run, tidy, tools};
+use crate::{check_install, e2e, fuzz, go_tools, kernels, packages, repo, run, s3_server, tidy, tools};
 use changed::Changed;
 use parts::Piece;
 use programs::{built, filters, unit_targets};
@@ -103,6 +103,8 @@ const fn step(name: &'static str, when: When, needs_programs: bool, run: Run) ->
 const INSTALL: &str = "install";
 const LICENCES: &str = "licences";
 const ALERTS: &str = "alerts";
+const UNIT: &str = "unit";
+const INTEGRATION: &str = "integration";
 const END_TO_END: &str = "end-to-end";
 /// What this needs is built while `install` waits.
 const FUZZ: &str = "fuzz";
@@ -115,11 +117,11 @@ const STEPS: &[Step] = &[
     step("page-unit", When::Always, false, page_unit),
     step("page-build", When::UnlessQuick, false, page_build),
     step("lints", When::Always, false, lints),
-    step("unit", When::Always, false, unit),
+    step(UNIT, When::Always, false, unit),
     step(LICENCES, When::UnlessQuick, false, licences),
     step(ALERTS, When::UnlessQuick, false, alerts),
     step("binaries", When::UnlessQuick, false, binaries),
-    step("integration", When::UnlessQuick, true, integration),
+    step(INTEGRATION, When::UnlessQuick, true, integration),
     step("root", When::UnlessQuick, true, root),
     step("shell", When::UnlessQuick, true, shell),
     step(END_TO_END, When::UnlessQuick, true, end_to_end),
@@ -161,6 +163,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let has = |name: &str| chosen.iter().any(|(step, _)| step.name == name);
     if has(INSTALL) {
         check_install::make_debian_meanwhile();
+    }
+    if has(UNIT) || has(INTEGRATION) {
+        go_tools::build_meanwhile(&go_tools::VERSITYGW);
     }
     // The step for licences waits until all are built: what is measured later has the CPUs to itself.
     if has(LICENCES) {
@@ -321,10 +326,10 @@ fn unit(scope: &Scope<'_>) -> Result<Tally> {
         let targets: Vec<&str> = packages.iter().copied().flat_map(unit_targets).copied().collect();
         return built(&targets, |folder, _| packages.contains(&folder).then(Vec::new));
     }
-    runner(
-        repo::cargo().args(["test", "--locked", "--workspace", "--lib", "--bins", "--no-fail-fast"]),
-        CARGO,
-    )
+    let mut test = repo::cargo();
+    test.args(["test", "--locked", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
+    s3_server::tell(&mut test);
+    runner(&mut test, CARGO)
 }
 
 /// The real binaries, which the integration tests may start: of the dependencies that the tests are built with.
@@ -353,6 +358,7 @@ fn integration(scope: &Scope<'_>) -> Result<Tally> {
     if packages::is_root() {
         test.env("CI", "true");
     }
+    s3_server::tell(&mut test);
     runner(&mut test, CARGO)
 }
 

@@ -8,7 +8,7 @@ use super::parts::Piece;
 use super::runner::runner;
 use crate::tally::{CARGO, Tally};
 use crate::test_programs::test_programs;
-use crate::{packages, repo};
+use crate::{packages, repo, s3_server};
 
 /// Test programs that cargo has built, run directly: a choice of packages would be another choice of their
 /// dependencies' features, and cargo would compile most of those once more. `chosen`: the arguments for each program
@@ -27,6 +27,9 @@ pub(super) fn built(cargo_arguments: &[&str], chosen: impl Fn(&str, &str) -> Opt
             .args(arguments);
         if packages::is_root() && program.is_integration {
             test.env("CI", "true");
+        }
+        if program.folder == "server" {
+            s3_server::tell(&mut test);
         }
         sum.add(runner(&mut test, CARGO)?);
     }
