@@ -178,7 +178,10 @@ fn carry(client: &TcpStream, target: &str, latency: Duration, counts: &Counts) -
             counts.sent_bytes.fetch_add(sent, Relaxed);
             counts.received_bytes.fetch_add(received, Relaxed);
         }
-        if answer.value("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+        if answer
+            .value("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        {
             break;
         }
     }
@@ -222,8 +225,9 @@ impl Head {
 
     /// Of the body.
     fn length(&self) -> Result<u64> {
-        self.value("content-length")
-            .map_or(Ok(0), |value| value.parse().with_context(|| format!("no length: {value}")))
+        self.value("content-length").map_or(Ok(0), |value| {
+            value.parse().with_context(|| format!("no length: {value}"))
+        })
     }
 
     fn is_of_lease(&self) -> bool {
