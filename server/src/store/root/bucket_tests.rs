@@ -94,12 +94,9 @@ async fn these_objects_are_the_same_by_each_way() {
     let whole = Path::from_url_path(log.url.path()).unwrap().join("day=1").join("part");
     assert_eq!(log.whole.get(&whole).await.unwrap().bytes().await.unwrap(), "two");
     // As the log's entries are put.
-    let again = log.table.put_opts(
-        &Path::from("day=1/part"),
-        "three".into(),
-        PutOptions::from(PutMode::Create),
-    );
-    let refused = again.await.unwrap_err();
+    let entry = Path::from("day=1/part");
+    let again = PutOptions::from(PutMode::Create);
+    let refused = log.table.put_opts(&entry, "three".into(), again).await.unwrap_err();
     let exists = RootError::new("x", refused);
     assert!(matches!(exists, RootError::Exists(_)), "{exists:?}");
     tokio::task::spawn_blocking(move || drop(lock)).await.unwrap();
