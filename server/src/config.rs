@@ -30,8 +30,8 @@ pub struct Config {
     )]
     pub listen: SocketAddr,
 
-    /// Directory that holds the tables; made where it is missing
-    #[arg(long, env = "STAKEOUT_DATA", value_name = "DIR")]
+    /// Directory that holds the tables, made where it is missing; or a bucket, as in s3://BUCKET/PREFIX (gs://, az://)
+    #[arg(long, env = "STAKEOUT_DATA", value_name = "PLACE")]
     pub data: PathBuf,
 
     /// Certificate chain, PEM; with --tls-key this makes the server speak TLS

@@ -29,6 +29,15 @@ pub(crate) struct Options {
     pub(crate) frequency_hz: u32,
 }
 
+/// Where a server has its data, if not in its state folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Elsewhere {
+    /// As `--data` names it.
+    pub(crate) data: String,
+    /// What the server needs to reach it.
+    pub(crate) environment: Vec<(&'static str, String)>,
+}
+
 /// The running pair.
 #[derive(Debug)]
 pub(crate) struct Stack {
@@ -118,22 +127,34 @@ pub(crate) struct Alone {
     pub(crate) options: Options,
     pub(crate) server: Service,
     pub(crate) client: Client,
+    elsewhere: Option<Elsewhere>,
     more: Vec<String>,
 }
 
 impl Alone {
     /// Starts it, with more arguments than the usual, and waits until it is ready.
     pub(crate) fn start(options: Options, more: &[&str], stop: &Stop) -> Result<Alone> {
+        Alone::start_on(options, None, more, stop)
+    }
+
+    /// The same, with its data where this says.
+    pub(crate) fn start_on(
+        options: Options,
+        elsewhere: Option<Elsewhere>,
+        more: &[&str],
+        stop: &Stop,
+    ) -> Result<Alone> {
         let listen = free_address(&options.listen)?;
         let options = Options { listen, ..options };
         let client = Client::new(&format!("http://{}", options.listen));
-        let mut server = start_server(&options, &options.listen, more)?;
+        let mut server = start_server_on(&options, elsewhere.as_ref(), &options.listen, more)?;
         wait_ready(&mut server, &client, stop)?;
         let more = more.iter().map(|word| (*word).to_owned()).collect();
         Ok(Alone {
             options,
             server,
             client,
+            elsewhere,
             more,
         })
     }
@@ -143,7 +164,7 @@ impl Alone {
         let ended = self.server.wait(Duration::from_secs(30));
         ensure!(ended.is_some(), "the server does not end");
         let more: Vec<&str> = self.more.iter().map(String::as_str).collect();
-        self.server = start_server(&self.options, &self.options.listen, &more)?;
+        self.server = start_server_on(&self.options, self.elsewhere.as_ref(), &self.options.listen, &more)?;
         wait_ready(&mut self.server, &self.client, stop)
     }
 
@@ -178,11 +199,17 @@ fn downloads(options: &Options) -> Result<PathBuf> {
 
 /// Starts a server with more arguments than the usual.
 pub(crate) fn start_server(options: &Options, listen: &str, more: &[&str]) -> Result<Service> {
+    start_server_on(options, None, listen, more)
+}
+
+fn start_server_on(options: &Options, elsewhere: Option<&Elsewhere>, listen: &str, more: &[&str]) -> Result<Service> {
     let mut command = Command::new(&options.binaries.server);
-    command
-        .args(["--listen", listen, "--data"])
-        .arg(options.state_dir.join("data"))
-        .args(more);
+    command.args(["--listen", listen, "--data"]);
+    match elsewhere {
+        Some(Elsewhere { data, environment }) => command.arg(data).envs(environment.iter().map(|(k, v)| (k, v))),
+        None => command.arg(options.state_dir.join("data")),
+    };
+    command.args(more);
     Service::start("server", &mut command, &options.state_dir.join("server.log"))
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod binary;
+mod bucket;
 mod bursts;
 mod damage;
 mod doors;

@@ -343,6 +343,11 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it on a port of its choice and returns when it answers.
     pub(crate) fn start(data: &Path, arguments: &[&str]) -> Self {
+        Self::start_in(data, arguments, &[]).unwrap()
+    }
+
+    /// The same in an environment that has these too. An error, with what it said, where it ended before it listened.
+    pub(crate) fn start_in(data: &Path, arguments: &[&str], more: &[(&str, String)]) -> Result<Self, String> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stakeout-server"))
             .args([
                 "--listen",
@@ -355,6 +360,7 @@ impl Server {
             ])
             .arg(data)
             .args(arguments)
+            .envs(more.iter().map(|(name, value)| (name, value)))
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -362,10 +368,10 @@ impl Server {
         let mut seen = String::new();
         let address = loop {
             let mut line = String::new();
-            assert!(
-                log.read_line(&mut line).unwrap() > 0,
-                "the server ended before it listened:\n{seen}"
-            );
+            if log.read_line(&mut line).unwrap() == 0 {
+                child.wait().unwrap();
+                return Err(format!("the server ended before it listened:\n{seen}"));
+            }
             seen.push_str(&line);
             if let Some((_, rest)) = line.split_once("://").filter(|_| line.contains("listening")) {
                 break rest.split('/').next().unwrap().to_owned();
@@ -377,7 +383,7 @@ impl Server {
                 eprintln!("server: {line}");
             }
         });
-        Self { child, address }
+        Ok(Self { child, address })
     }
 
     pub(crate) fn kill(&mut self) {

@@ -5,6 +5,7 @@
 //! kept for `bench report`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Subcommand;
@@ -17,6 +18,7 @@ use crate::stack::{Alone, Options};
 
 mod agent;
 mod agreement;
+mod bucket;
 mod churn;
 mod commits;
 mod crowd;
@@ -36,6 +38,7 @@ mod store;
 mod waits;
 mod web;
 
+use bucket::Bucket;
 use report::{Figures, Run};
 
 #[derive(Debug, clap::Args)]
@@ -108,6 +111,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// A server of the optimised build on an empty folder, and the load that it is measured by.
 struct Measured {
     alone: Alone,
+    /// Where its data is, if not in a folder. Ends after it.
+    bucket: Option<Bucket>,
     load: PathBuf,
     stop: Stop,
     _dir: tempfile::TempDir,
@@ -116,6 +121,11 @@ struct Measured {
 impl Measured {
     /// `server`: more arguments of the server.
     fn start(server: &[&str]) -> Result<Measured> {
+        Measured::start_on(None, server)
+    }
+
+    /// The same on an empty bucket, each of whose requests takes so much longer, where that is said.
+    fn start_on(latency: Option<Duration>, server: &[&str]) -> Result<Measured> {
         let binaries = artifacts::all(Profile::Release)?;
         let load = load_program(Profile::Release)?;
         let stop = Stop::install()?;
@@ -126,9 +136,11 @@ impl Measured {
             listen: "127.0.0.1:0".to_owned(),
             frequency_hz: 20,
         };
-        let alone = Alone::start(options, server, &stop)?;
+        let bucket = latency.map(|latency| Bucket::start(dir.path(), latency)).transpose()?;
+        let alone = Alone::start_on(options, bucket.as_ref().map(Bucket::place), server, &stop)?;
         Ok(Measured {
             alone,
+            bucket,
             load,
             stop,
             _dir: dir,

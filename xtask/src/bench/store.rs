@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::bucket::{Bucket, Traffic};
 use super::report::{Figure, Figures};
 use super::{Measured, group_by, growth, live_files, median};
 use crate::http::{Client, integer, path};
@@ -52,6 +53,12 @@ pub(crate) struct Args {
     /// Count by stack with plain DataFusion and with DuckDB too, over the same files
     #[arg(long)]
     engines: bool,
+    /// Keep the data in a bucket of an S3 server of this machine, and count requests and bytes
+    #[arg(long, conflicts_with = "engines")]
+    bucket: bool,
+    /// How much later each request reaches the bucket
+    #[arg(long, default_value_t = 20, value_name = "MS", requires = "bucket")]
+    bucket_latency_ms: u64,
 }
 
 const FREQUENCY_HZ: u64 = 20;
@@ -80,7 +87,8 @@ impl Args {
 pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     // The hours are over: they are rewritten and rolled up as soon as nothing comes any more, and not while the load
     // makes its next turn.
-    let mut measured = Measured::start(&["--settle", "15s", "--memory-limit", &args.memory_limit])?;
+    let latency = args.bucket.then(|| Duration::from_millis(args.bucket_latency_ms));
+    let mut measured = Measured::start_on(latency, &["--settle", "15s", "--memory-limit", &args.memory_limit])?;
     if args.growth {
         growth::run(args, &mut measured, figures)?;
         return measured.alone.stop();
@@ -117,16 +125,26 @@ pub(super) struct Filled {
     pub(super) settled: Vec<(String, u64, u64)>,
     /// Questions that were asked meanwhile, by how they were answered.
     answers: BTreeMap<String, u64>,
+    /// Of the bucket, where there is one: until the last acknowledgement, and with compaction.
+    bucket: Option<[Traffic; 2]>,
 }
 
 /// Sends these hours of the fleet, and waits until the server has come to rest.
 pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) -> Result<Filled> {
-    let Measured { alone, load, stop, .. } = measured;
+    let Measured {
+        alone,
+        load,
+        stop,
+        bucket,
+        ..
+    } = measured;
+    let traffic = || bucket.as_ref().map(Bucket::traffic);
     let (seconds, batch) = args.batch();
     let batches = ((hours * 3600.0) as u64 / seconds).max(1);
     let until = from + (hours * HOUR_MS as f64) as i64;
     let before = cpu_seconds(alone.server.pid())?;
     let stored_before = alone.client.sql_number("SELECT count(*) FROM samples")?;
+    let traffic_before = traffic();
     let begin = Instant::now();
     let mut sender = Command::new(load);
     sender.args(["--url", alone.client.base(), "--by-turns"]);
@@ -160,6 +178,7 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
     let sent = sent.map_err(|_| anyhow::anyhow!("the load panicked"))??;
     filled.took_s = begin.elapsed().as_secs_f64();
     filled.cpu_s = cpu_seconds(alone.server.pid())? - before;
+    let traffic_acknowledged = traffic();
     for line in sent.lines() {
         let agent: serde_json::Value = serde_json::from_str(line).context("the load's report is not JSON")?;
         filled.samples += integer(&agent["samples"]);
@@ -170,6 +189,9 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
     filled.total_cpu_s = cpu_seconds(alone.server.pid())? - before;
     filled.peak_bytes = size_bytes(alone.server.pid(), "VmHWM")?;
     filled.settled = live_files(&alone.client)?;
+    if let (Some(before), Some(acknowledged), Some(settled)) = (traffic_before, traffic_acknowledged, traffic()) {
+        filled.bucket = Some([acknowledged.since(before), settled.since(before)]);
+    }
     let stored = alone.client.sql_number("SELECT count(*) FROM samples")? - stored_before;
     let samples = filled.samples;
     ensure!(
@@ -241,6 +263,16 @@ fn report(args: &Args, filled: &Filled, figures: &mut Figures) {
         .and_then(|gib| gib.parse::<f64>().ok())
     {
         peak.at_most(limit * 1024.0);
+    }
+    for (until, traffic) in ["until then", "with compaction"].iter().zip(filled.bucket.iter().flatten()) {
+        for (name, unit, value) in [
+            ("requests", "", traffic.requests as f64),
+            ("sent", "MiB", traffic.sent_bytes as f64 / MIB),
+            ("received", "MiB", traffic.received_bytes as f64 / MIB),
+        ] {
+            let name = format!("bucket: {name} a million samples {until}");
+            row(figures, &name, unit, value * 1e6 / samples, "");
+        }
     }
     for (answer, count) in &filled.answers {
         row(
@@ -343,11 +375,16 @@ pub(super) struct Asked {
     pub(super) peak_bytes: u64,
     /// The page cache was dropped before the cold one.
     dropped: bool,
+    /// Of the bucket, where there is one: for the cold one, and for all the warm ones together.
+    bucket: Option<[Traffic; 2]>,
 }
 
 /// Asks a question of a new server, and then again.
 fn ask(args: &Args, measured: &mut Measured, question: &Question) -> Result<Asked> {
-    let Measured { alone, stop, .. } = measured;
+    let Measured {
+        alone, stop, bucket, ..
+    } = measured;
+    let traffic = || bucket.as_ref().map(Bucket::traffic);
     let Question { name, path, target } = question;
     // Cold: a new server, and nothing of the files in memory where that can be asked for.
     alone.stop()?;
@@ -360,7 +397,9 @@ fn ask(args: &Args, measured: &mut Measured, question: &Question) -> Result<Aske
         let answer = alone.client.get_ok(path)?;
         Ok((begin.elapsed().as_secs_f64() * 1e3, answer.body.len()))
     };
+    let traffic_before = traffic();
     let (cold, bytes) = ask()?;
+    let traffic_cold = traffic();
     let mut warm = vec![];
     let before = cpu_seconds(alone.server.pid())?;
     for _ in 0..args.repeat {
@@ -368,6 +407,10 @@ fn ask(args: &Args, measured: &mut Measured, question: &Question) -> Result<Aske
         warm.push(ask()?.0);
     }
     let cpu = (cpu_seconds(alone.server.pid())? - before) * 1e3 / f64::from(args.repeat.max(1));
+    let bucket = match (traffic_before, traffic_cold, traffic()) {
+        (Some(before), Some(cold), Some(warm)) => Some([cold.since(before), warm.since(cold)]),
+        _ => None,
+    };
     Ok(Asked {
         name,
         target: *target,
@@ -378,6 +421,7 @@ fn ask(args: &Args, measured: &mut Measured, question: &Question) -> Result<Aske
         bytes,
         peak_bytes: size_bytes(alone.server.pid(), "VmHWM")?,
         dropped,
+        bucket,
     })
 }
 
@@ -414,7 +458,49 @@ fn queries(args: &Args, measured: &mut Measured, from: i64, until: i64, figures:
          server's peak RSS; the targets are for 58 M samples of an hour, of one service 1000 ms for 7 days of 2 nodes (--hours 168 --nodes 2)",
         args.repeat
     ));
+    if args.bucket {
+        tell_bucket(args, &asked, figures);
+    }
     Ok(())
+}
+
+/// What the questions asked of the bucket.
+fn tell_bucket(args: &Args, asked: &[Asked], figures: &mut Figures) {
+    println!(
+        "\n{:<28}{:>9}{:>9}{:>10}{:>10}{:>9}{:>10}",
+        "bucket", "cold s", "warm s", "requests", "MiB", "warm", "MiB"
+    );
+    figures.table("Requests of questions");
+    for row in asked {
+        let Some([cold, warm]) = row.bucket else { continue };
+        let repeat = f64::from(args.repeat.max(1));
+        let values = [
+            cold.requests as f64,
+            cold.received_bytes as f64 / MIB,
+            warm.requests as f64 / repeat,
+            warm.received_bytes as f64 / MIB / repeat,
+        ];
+        println!(
+            "{:<28}{:>9.2}{:>9.2}{:>10.0}{:>10.2}{:>9.1}{:>10.2}",
+            row.name,
+            row.cold / 1e3,
+            row.warm / 1e3,
+            values[0],
+            values[1],
+            values[2],
+            values[3]
+        );
+        figures.row(row.name);
+        let names = [("cold", "requests"), ("cold", "MiB"), ("warm", "requests"), ("warm", "MiB")];
+        for ((name, unit), value) in names.into_iter().zip(values) {
+            figures.add(name, unit, value);
+        }
+    }
+    figures.print_note(format!(
+        "a bucket of an S3 server of this machine, each request {} ms later; requests and bytes of the first question of a new server, and \
+         of each later one; what maintenance asks meanwhile is among them, what renews the lease is not",
+        args.bucket_latency_ms
+    ));
 }
 
 /// The figures of a question; a difference also in flamegraphs of the same data.

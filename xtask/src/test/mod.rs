@@ -24,7 +24,7 @@ use crate::tools::{self, Tool};
 use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy};
 use changed::Changed;
 use parts::Piece;
-use programs::{built, filters, unit_targets};
+use programs::{built, filters, tell_s3_server, unit_targets};
 use runner::{command, runner};
 
 #[derive(Debug, clap::Args)]
@@ -104,6 +104,8 @@ const fn step(name: &'static str, when: When, needs_programs: bool, run: Run) ->
 const INSTALL: &str = "install";
 const LICENCES: &str = "licences";
 const ALERTS: &str = "alerts";
+const UNIT: &str = "unit";
+const INTEGRATION: &str = "integration";
 const END_TO_END: &str = "end-to-end";
 /// What this needs is built while `install` waits.
 const FUZZ: &str = "fuzz";
@@ -116,11 +118,11 @@ const STEPS: &[Step] = &[
     step("page-unit", When::Always, false, page_unit),
     step("page-build", When::UnlessQuick, false, page_build),
     step("lints", When::Always, false, lints),
-    step("unit", When::Always, false, unit),
+    step(UNIT, When::Always, false, unit),
     step(LICENCES, When::UnlessQuick, false, licences),
     step(ALERTS, When::UnlessQuick, false, alerts),
     step("binaries", When::UnlessQuick, false, binaries),
-    step("integration", When::UnlessQuick, true, integration),
+    step(INTEGRATION, When::UnlessQuick, true, integration),
     step("root", When::UnlessQuick, true, root),
     step("shell", When::UnlessQuick, true, shell),
     step(END_TO_END, When::UnlessQuick, true, end_to_end),
@@ -174,6 +176,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// until all of it is there, so that what is needed after them is begun early only where one of them runs.
 fn early_tools(has: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
     let tools = [
+        (has(UNIT) || has(INTEGRATION), &tools::S3_SERVER),
         (has(LICENCES), &tools::CARGO_DENY),
         (has(ALERTS), &tools::PROMTOOL),
         (
@@ -330,10 +333,10 @@ fn unit(scope: &Scope<'_>) -> Result<Tally> {
         let targets: Vec<&str> = packages.iter().copied().flat_map(unit_targets).copied().collect();
         return built(&targets, |folder, _| packages.contains(&folder).then(Vec::new));
     }
-    runner(
-        repo::cargo().args(["test", "--locked", "--workspace", "--lib", "--bins", "--no-fail-fast"]),
-        CARGO,
-    )
+    let mut test = repo::cargo();
+    test.args(["test", "--locked", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
+    tell_s3_server(&mut test)?;
+    runner(&mut test, CARGO)
 }
 
 /// The real binaries, which the integration tests may start: of the dependencies that the tests are built with.
@@ -362,6 +365,7 @@ fn integration(scope: &Scope<'_>) -> Result<Tally> {
     if packages::is_root() {
         test.env("CI", "true");
     }
+    tell_s3_server(&mut test)?;
     runner(&mut test, CARGO)
 }
 

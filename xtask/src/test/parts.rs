@@ -91,6 +91,8 @@ const PARTS: &[Part] = &[
     part("server/src/", &[".rs"], &[RUST, SERVER]),
     part("server/build.rs", &[], &[RUST, SERVER]),
     part("server/tests/data/", &[], &[SERVER]),
+    // Unit tests of the root start the same S3 server.
+    part("server/tests/it/bucket/", &[".rs"], &[RUST, SERVER]),
     part("server/tests/it/", &[".rs"], &[RUST, &[Module("server", "it")]]),
     part(
         "server/packaging/",

@@ -64,6 +64,13 @@ pub(crate) const PROMTOOL: Tool = Tool {
     source: Source::Go("github.com/prometheus/prometheus/cmd/promtool"),
 };
 
+/// The S3 server of the tests of a data root on a bucket, which is not ours.
+pub(crate) const S3_SERVER: Tool = Tool {
+    program: "versitygw",
+    version: "v1.7.0",
+    source: Source::Go("github.com/versity/versitygw/cmd/versitygw"),
+};
+
 /// What became of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ready {

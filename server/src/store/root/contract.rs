@@ -107,4 +107,6 @@ pub(crate) enum Version {
     None,
     /// Of a file: when its inode changed, in seconds and nanoseconds, and which it is.
     Inode { changed: (i64, i64), number: u64 },
+    /// Of an object in a bucket: its tag, where the store gives one.
+    Etag(Option<String>),
 }

@@ -77,6 +77,13 @@ impl RootError {
 fn kind_of(cause: &(dyn Error + 'static)) -> fn(Failure) -> RootError {
     let mut next = Some(cause);
     while let Some(error) = next {
+        match error.downcast_ref::<object_store::Error>() {
+            Some(object_store::Error::NotFound { .. }) => return RootError::NotFound,
+            Some(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                return RootError::Exists;
+            }
+            _ => {}
+        }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             match error.kind() {
                 ErrorKind::NotFound => return RootError::NotFound,

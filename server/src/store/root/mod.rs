@@ -3,6 +3,9 @@
 //! In: paths below it, bytes. Out: objects that are whole and durable when a call returns, their bytes and their
 //! names. Never knows what is in them.
 
+pub(crate) mod bucket;
+#[cfg(test)]
+mod bucket_tests;
 pub(crate) mod contract;
 #[cfg(test)]
 mod contract_tests;

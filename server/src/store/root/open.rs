@@ -1,5 +1,6 @@
 //! Finds the data root that a person named.
 
+use crate::store::root::bucket::BucketRoot;
 use crate::store::root::contract::Root;
 use crate::store::root::error::RootError;
 use crate::store::root::local::LocalRoot;
@@ -19,10 +20,16 @@ pub(crate) enum OpenError {
 pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
     let text = place.to_string_lossy();
     if let Some((scheme, _)) = text.split_once("://") {
-        let url = url::Url::parse(&text).ok().filter(|_| scheme == "file");
+        let url = url::Url::parse(&text);
+        if let Some(url) = url.as_ref().ok().filter(|_| BucketRoot::knows(scheme)) {
+            let root = BucketRoot::open(url).map_err(OpenError::Failed)?;
+            return Ok(Arc::new(root));
+        }
+        let url = url.ok().filter(|_| scheme == "file");
         return match url.and_then(|url| url.to_file_path().ok()) {
             Some(path) => open(&path),
-            None => Err(OpenError::Unsupported { url: text.into_owned() }),
+            // A URL that was not understood may hold a password.
+            None => Err(OpenError::Unsupported { url: format!("{scheme}://…") }),
         };
     }
     let root = LocalRoot::open(place).map_err(OpenError::Failed)?;

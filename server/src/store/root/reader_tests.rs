@@ -9,10 +9,10 @@ use object_store::path::Path;
 use object_store::{ObjectStore as _, ObjectStoreExt as _};
 use std::collections::HashMap;
 
-const CONTENT: &str = "0123456789";
+pub(super) const CONTENT: &str = "0123456789";
 
 /// With an object `a/b` that has [`CONTENT`], and no other.
-fn keeps_the_contract(reader: &dyn RangeReader) {
+pub(super) fn keeps_the_contract(reader: &dyn RangeReader) {
     let ranges = [7..10, 0..2, 3..4, 5..5];
     assert_eq!(reader.ranges("a/b", &ranges).unwrap(), ["789", "01", "3", ""]);
     assert_eq!(
