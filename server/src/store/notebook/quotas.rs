@@ -156,10 +156,9 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::DAY_NS;
     use crate::store::buffer::quota::Quota;
     use crate::store::root::open::open;
-
-    const DAY_NS: i64 = 86_400_000_000_000;
 
     #[tokio::test]
     async fn what_was_taken_is_there_after_a_restart_and_gone_the_next_day() {
