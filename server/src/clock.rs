@@ -68,7 +68,9 @@ impl Clock {
     pub(crate) fn begin(&self, newest_ns: Option<i64>) {
         let Reading { wall_ns, steady } = (self.read)();
         *lock_mutex(&self.known) = ClockBounds {
-            proven_ns: newest_ns.map_or(wall_ns, |newest_ns| wall_ns.min(newest_ns.saturating_add(CLOCKS_APART_NS))),
+            proven_ns: newest_ns.map_or(wall_ns, |newest_ns| {
+                wall_ns.min(newest_ns.saturating_add(CLOCKS_APART_NS))
+            }),
             possible_ns: newest_ns.map_or(wall_ns, |newest_ns| wall_ns.max(newest_ns)),
             steady,
         };

@@ -337,17 +337,22 @@ console.log(`valid by its schema, ${samples} stacks, weight ${weight} ${profile.
 fn speedscope_tools() -> Result<std::path::PathBuf> {
     let dir = repo::cache_dir("speedscope")?;
     let packages = ["speedscope@1", "ajv@8"];
-    repo::make_once(&dir.join("node_modules"), &dir.join("packages"), &packages.join("\n"), || {
-        let mut npm = Command::new("npm");
-        npm.current_dir(&dir).args([
-            "install",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--prefix",
-            ".",
-        ]);
-        run::run(npm.args(packages))
-    })?;
+    repo::make_once(
+        &dir.join("node_modules"),
+        &dir.join("packages"),
+        &packages.join("\n"),
+        || {
+            let mut npm = Command::new("npm");
+            npm.current_dir(&dir).args([
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                "--prefix",
+                ".",
+            ]);
+            run::run(npm.args(packages))
+        },
+    )?;
     Ok(dir)
 }
