@@ -10,8 +10,11 @@ use crate::lock::lock_mutex;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// Nanoseconds of a day, one of UTC.
+pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
+
 /// How far the samples' clocks may be off: as far as samples may be ahead of the server's.
-const DAY_NS: i64 = 86_400_000_000_000;
+const CLOCKS_APART_NS: i64 = DAY_NS;
 
 /// What a source of time says.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +68,9 @@ impl Clock {
     pub(crate) fn begin(&self, newest_ns: Option<i64>) {
         let Reading { wall_ns, steady } = (self.read)();
         *lock_mutex(&self.known) = ClockBounds {
-            proven_ns: newest_ns.map_or(wall_ns, |newest_ns| wall_ns.min(newest_ns.saturating_add(DAY_NS))),
+            proven_ns: newest_ns.map_or(wall_ns, |newest_ns| {
+                wall_ns.min(newest_ns.saturating_add(CLOCKS_APART_NS))
+            }),
             possible_ns: newest_ns.map_or(wall_ns, |newest_ns| wall_ns.max(newest_ns)),
             steady,
         };
@@ -103,7 +108,7 @@ impl Clock {
 
     /// Whether the machine's clock is more than a day ahead of what samples and the time since the start bear out.
     pub fn is_ahead(&self) -> bool {
-        self.wall_ns().saturating_sub(DAY_NS) > self.proven_ns()
+        self.wall_ns().saturating_sub(CLOCKS_APART_NS) > self.proven_ns()
     }
 }
 

@@ -115,11 +115,9 @@ pub(crate) fn web() -> Result<()> {
     let dir = repo::root().join("web");
     let stamp = dir.join("node_modules/.stakeout-built");
     let digest = digest(&sources(&dir)?)?;
-    if dir.join("dist/index.html").is_file() && fs::read_to_string(&stamp).is_ok_and(|built| built == digest) {
-        return Ok(());
-    }
-    run::run(npm().args(["run", "build"]))?;
-    fs::write(&stamp, digest).with_context(|| format!("can't write {}", stamp.display()))
+    repo::make_once(&dir.join("dist/index.html"), &stamp, &digest, || {
+        run::run(npm().args(["run", "build"]))
+    })
 }
 
 /// `npm ci`, unless the installed packages are those of the lock file.
@@ -128,11 +126,9 @@ pub(crate) fn web_packages() -> Result<()> {
     let lock = dir.join("package-lock.json");
     let stamp = dir.join("node_modules/.stakeout-installed");
     let digest = digest(std::slice::from_ref(&lock))?;
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == digest) {
-        return Ok(());
-    }
-    run::run(npm().args(["ci", "--no-audit", "--no-fund"]))?;
-    fs::write(&stamp, digest).with_context(|| format!("can't write {}", stamp.display()))
+    repo::make_once(&dir.join("node_modules"), &stamp, &digest, || {
+        run::run(npm().args(["ci", "--no-audit", "--no-fund"]))
+    })
 }
 
 /// npm in the page's folder.

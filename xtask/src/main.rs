@@ -1,9 +1,8 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
 //! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `tools`,
-//! `go_tools`, `s3_server`, `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the
-//! agent and the server never depend on it, and it talks to them only as a user does, by their command line and their
-//! HTTP interface.
+//! `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the server never
+//! depend on it, and it talks to them only as a user does, by their command line and their HTTP interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
@@ -14,7 +13,6 @@ mod dist;
 mod e2e;
 mod faults;
 mod fuzz;
-mod go_tools;
 mod http;
 mod kernels;
 mod packages;
@@ -22,7 +20,6 @@ mod proc;
 mod progress;
 mod repo;
 mod run;
-mod s3_server;
 mod service;
 mod signals;
 mod stack;

@@ -73,6 +73,15 @@ pub(crate) fn cache_dir(name: &str) -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// Makes something, unless it is there and was made of the same: the file `stamp` says of what, and is written last.
+pub(crate) fn make_once(what: &Path, stamp: &Path, of: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
+    if what.exists() && std::fs::read_to_string(stamp).is_ok_and(|made_of| made_of == of) {
+        return Ok(());
+    }
+    make()?;
+    std::fs::write(stamp, of).with_context(|| format!("can't write {}", stamp.display()))
+}
+
 /// The program `name` on the search path.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
@@ -82,4 +91,31 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
         .chain(more)
         .map(|dir| dir.join(name))
         .find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+
+    #[test]
+    fn what_is_there_is_made_again_of_something_else_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (what, stamp) = (dir.path().join("what"), dir.path().join("stamp"));
+        let made = |of: &str| {
+            let mut is_made = false;
+            make_once(&what, &stamp, of, || {
+                is_made = true;
+                std::fs::write(&what, of)?;
+                Ok(())
+            })
+            .unwrap();
+            is_made
+        };
+        assert_eq!(["a", "a", "b", "b"].map(made), [true, false, true, false]);
+        std::fs::remove_file(&what).unwrap();
+        assert!(made("b"), "it was removed");
+        assert!(make_once(&what, &stamp, "c", || bail!("cut off")).is_err());
+        assert!(!made("b"), "the stamp is of what is there");
+    }
 }

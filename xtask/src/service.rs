@@ -17,6 +17,19 @@ use crate::{packages, run};
 /// How often a background program is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
 
+/// Looks every [`POLL`] whether something holds, until it does or `limit` is over: then the answer is false, and whoever
+/// asked says what did not come. An error ends it at once.
+pub(crate) fn within(limit: Duration, mut holds: impl FnMut() -> Result<bool>) -> Result<bool> {
+    let deadline = Instant::now() + limit;
+    while !holds()? {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        thread::sleep(POLL);
+    }
+    Ok(true)
+}
+
 /// A child process. Dropping it kills it: nothing outlives the command that started it.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -198,4 +211,24 @@ impl Drop for Service {
 /// Makes the folder for logs and state.
 pub(crate) fn make_dir(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("can't make the folder {}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+
+    #[test]
+    fn what_holds_ends_a_wait_and_so_do_its_limit_and_an_error() {
+        let mut looks = 0;
+        let third = within(Duration::from_secs(60), || {
+            looks += 1;
+            Ok(looks == 3)
+        });
+        assert!(third.unwrap());
+        assert_eq!(looks, 3);
+        assert!(!within(Duration::ZERO, || Ok(false)).unwrap());
+        let broken = within(Duration::from_secs(60), || bail!("it ended"));
+        assert_eq!(broken.unwrap_err().to_string(), "it ended");
+    }
 }

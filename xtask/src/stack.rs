@@ -4,14 +4,14 @@ use std::fs;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 use crate::artifacts::Binaries;
 use crate::http::{Client, integer};
-use crate::service::{POLL, Service, make_dir};
+use crate::service::{Service, make_dir, within};
 use crate::signals::Stop;
 
 /// How long the first samples may take. On an idle machine they wait for the unwinding tables of large programs, such
@@ -74,29 +74,22 @@ impl Stack {
 
     /// Waits until samples of this agent are stored.
     pub(crate) fn wait_samples(&mut self, limit: Duration, stop: &Stop) -> Result<()> {
-        let deadline = Instant::now() + limit;
-        loop {
+        let arrived = within(limit, || {
             stop.check()?;
             self.check()?;
             let nodes = self.client.get_json("/api/v1/nodes")?;
-            let arrived = nodes["nodes"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|node| integer(&node["last_seen"]) >= self.started_ms && integer(&node["samples_stored"]) > 0);
-            if arrived {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                bail!(
-                    "no samples arrived within {} s; the agent's last lines ({}):\n{}",
-                    limit.as_secs(),
-                    self.agent.log().display(),
-                    self.agent.last_lines(10)
-                );
-            }
-            thread::sleep(POLL);
-        }
+            let mut nodes = nodes["nodes"].as_array().into_iter().flatten();
+            let is_new = |node: &Value| integer(&node["last_seen"]) >= self.started_ms;
+            Ok(nodes.any(|node| is_new(node) && integer(&node["samples_stored"]) > 0))
+        })?;
+        ensure!(
+            arrived,
+            "no samples arrived within {} s; the agent's last lines ({}):\n{}",
+            limit.as_secs(),
+            self.agent.log().display(),
+            self.agent.last_lines(10)
+        );
+        Ok(())
     }
 
     /// An error, with the last lines of its log, if one of the two has ended.
@@ -239,22 +232,37 @@ pub(crate) fn start_agent(options: &Options, url: &str, more: &[&str]) -> Result
 
 /// Waits for `/readyz`.
 pub(crate) fn wait_ready(server: &mut Service, client: &Client, stop: &Stop) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
+    let mut said = String::new();
+    let is_ready = within(Duration::from_secs(60), || {
         stop.check()?;
         alive(server)?;
         let answer = client.get("/readyz");
-        if answer.as_ref().is_ok_and(|answer| answer.status == 200) {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            let said = answer
-                .map(|answer| answer.text())
-                .unwrap_or_else(|error| format!("{error:#}"));
-            bail!("the server is not ready after 60 s: {said}\n{}", server.last_lines(10));
-        }
-        thread::sleep(POLL);
-    }
+        let is_ready = answer.as_ref().is_ok_and(|answer| answer.status == 200);
+        said = answer.map_or_else(|error| format!("{error:#}"), |answer| answer.text());
+        Ok(is_ready)
+    })?;
+    ensure!(
+        is_ready,
+        "the server is not ready after 60 s: {said}\n{}",
+        server.last_lines(10)
+    );
+    Ok(())
+}
+
+/// Until when the server has what the agent of a measurement saw, in Unix milliseconds; 0 before its first batch.
+pub(crate) fn stored_ms(client: &Client) -> Result<i64> {
+    Ok(client.sql_number("SELECT max(until_ns) FROM batches")? / 1_000_000)
+}
+
+/// Waits until the server has what this agent saw up to then.
+pub(crate) fn wait_stored(client: &Client, until_ms: i64, agent: &mut Service, stop: &Stop) -> Result<()> {
+    let is_stored = within(Duration::from_secs(120), || {
+        stop.check()?;
+        alive(agent)?;
+        Ok(stored_ms(client)? >= until_ms)
+    })?;
+    ensure!(is_stored, "the agent has shipped nothing for 120 s");
+    Ok(())
 }
 
 /// An error, with its last lines, if the program has ended.

@@ -10,13 +10,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::s3_server;
-use crate::service::{POLL, Service};
+use crate::service::{Service, within};
 use crate::stack::{Elsewhere, alive, free_address};
+use crate::tools::S3_SERVER;
 
 const BUCKET: &str = "profiles";
 const KEY: &str = "bench";
@@ -37,7 +37,7 @@ pub(super) struct Bucket {
 impl Bucket {
     /// Over a folder of `dir`, each request later by so much.
     pub(super) fn start(dir: &Path, latency: Duration) -> Result<Bucket> {
-        let program = s3_server::ready()?;
+        let program = S3_SERVER.ready()?;
         let objects = dir.join("objects");
         fs::create_dir_all(objects.join(BUCKET)).with_context(|| format!("can't make {}", objects.display()))?;
         let address = free_address("127.0.0.1:0")?;
@@ -48,16 +48,11 @@ impl Bucket {
             .args(["--port", &address, "--keep-alive", "--quiet", "posix"])
             .arg(&objects);
         let mut server = Service::start("S3 server", &mut command, &dir.join("s3.log"))?;
-        let deadline = Instant::now() + STARTS;
-        while TcpStream::connect(&address).is_err() {
+        let listens = within(STARTS, || {
             alive(&mut server)?;
-            ensure!(
-                Instant::now() < deadline,
-                "the S3 server does not listen:\n{}",
-                server.last_lines(10)
-            );
-            thread::sleep(POLL);
-        }
+            Ok(TcpStream::connect(&address).is_ok())
+        })?;
+        ensure!(listens, "the S3 server does not listen:\n{}", server.last_lines(10));
         Ok(Bucket {
             relay: Relay::to(&address, latency)?,
             _server: server,
@@ -178,7 +173,10 @@ fn carry(client: &TcpStream, target: &str, latency: Duration, counts: &Counts) -
             counts.sent_bytes.fetch_add(sent, Relaxed);
             counts.received_bytes.fetch_add(received, Relaxed);
         }
-        if answer.value("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+        if answer
+            .value("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        {
             break;
         }
     }
@@ -222,8 +220,9 @@ impl Head {
 
     /// Of the body.
     fn length(&self) -> Result<u64> {
-        self.value("content-length")
-            .map_or(Ok(0), |value| value.parse().with_context(|| format!("no length: {value}")))
+        self.value("content-length").map_or(Ok(0), |value| {
+            value.parse().with_context(|| format!("no length: {value}"))
+        })
     }
 
     fn is_of_lease(&self) -> bool {

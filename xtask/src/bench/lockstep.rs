@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,9 +11,9 @@ use super::receiver::Receiver;
 use super::report::Figures;
 use crate::http::{Client, integer};
 use crate::proc::last_cpu;
-use crate::service::{POLL, Service};
+use crate::service::Service;
 use crate::signals::Stop;
-use crate::stack::{alive, now_ms, start_agent};
+use crate::stack::{now_ms, start_agent, wait_stored};
 use crate::{packages, repo, run};
 
 #[derive(Debug, clap::Args)]
@@ -194,18 +193,6 @@ fn beyond(chi_squared: f64) -> f64 {
         sum += term;
     }
     sum * (-half).exp()
-}
-
-/// Waits until the server has what the agent saw up to then.
-fn wait_stored(client: &Client, until_ms: i64, agent: &mut Service, stop: &Stop) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while client.sql_number("SELECT max(until_ns) FROM batches")? < until_ms.saturating_mul(1_000_000) {
-        stop.check()?;
-        alive(agent)?;
-        ensure!(Instant::now() < deadline, "the agent has shipped nothing for 120 s");
-        thread::sleep(POLL);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

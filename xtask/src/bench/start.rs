@@ -14,7 +14,7 @@ use super::receiver::Receiver;
 use super::report::Figures;
 use crate::http::{self, Client, integer};
 use crate::proc::{Threads, bpf, memory};
-use crate::service::Service;
+use crate::service::{Service, within};
 use crate::signals::Stop;
 use crate::stack::{alive, now_ms, start_agent};
 use crate::{packages, repo};
@@ -390,11 +390,10 @@ const CUT_BY_PROGRAM: &str = "SELECT p.executable, count(*) AS stacks FROM sampl
 fn cut_stacks(client: &Client, started: i64, seconds: usize, figures: &mut Figures) -> Result<()> {
     let seconds = i64::try_from(seconds)?;
     let until = started + 1000 * seconds;
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while this_node(client, started).map_or(0, |node| integer(&node["last_seen"])) < until {
-        ensure!(Instant::now() < deadline, "the last batch does not come");
-        thread::sleep(crate::service::POLL);
-    }
+    let came = within(Duration::from_secs(60), || {
+        Ok(this_node(client, started).map_or(0, |node| integer(&node["last_seen"])) >= until)
+    })?;
+    ensure!(came, "the last batch does not come");
     for (from, to) in [(0, 10), (10, 30), (30, seconds)] {
         let to = seconds.min(to);
         if from >= to {

@@ -12,15 +12,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::artifacts::Binaries;
 use crate::http::{Client, integer};
-use crate::service::{POLL, Service, make_dir};
+use crate::service::{Service, make_dir, within};
 use crate::signals::Stop;
 use crate::stack::{self, Options};
 use crate::tally::Tally;
@@ -260,25 +260,24 @@ fn installs(scene: &mut Scene) -> Result<()> {
     let log = scene.dir.path().join("foreground.log");
     let script = scene.piped(&format!("export STAKEOUT_TOKEN={TOKEN};"), "--no-service");
     let mut agent = Service::start("installed agent", &mut scene.inside(&script, "whole"), &log)?;
-    let deadline = Instant::now() + LIMIT;
-    loop {
+    let arrived = within(LIMIT, || {
         stack::alive(&mut agent)?;
-        let nodes = scene.client.get_json("/api/v1/nodes")?;
-        let nodes = nodes["nodes"].as_array().cloned().unwrap_or_default();
-        if nodes.iter().any(|node| integer(&node["samples_stored"]) > 0) {
-            break;
-        }
-        if Instant::now() > deadline {
-            bail!(
-                "no samples arrived within {} s:\n{}",
-                LIMIT.as_secs(),
-                agent.last_lines(20)
-            );
-        }
-        thread::sleep(POLL);
-    }
+        Ok(has_samples(&scene.client.get_json("/api/v1/nodes")?))
+    })?;
+    ensure!(
+        arrived,
+        "no samples arrived within {} s:\n{}",
+        LIMIT.as_secs(),
+        agent.last_lines(20)
+    );
     scene.foreground = Some(agent);
     Ok(())
+}
+
+/// By the answer of `/api/v1/nodes`.
+fn has_samples(nodes: &Value) -> bool {
+    let mut nodes = nodes["nodes"].as_array().into_iter().flatten();
+    nodes.any(|node| integer(&node["samples_stored"]) > 0)
 }
 
 fn token_is_private(scene: &mut Scene) -> Result<()> {
@@ -387,26 +386,13 @@ fn over_tls(scene: &mut Scene) -> Result<()> {
     let log = scene.dir.path().join("tls.log");
     let install = script("--no-service --ca-file /tmp/tls/ca.pem");
     let mut agent = Service::start("agent over TLS", &mut scene.inside(&install, "whole"), &log)?;
-    let deadline = Instant::now() + LIMIT;
-    loop {
+    let arrived = within(LIMIT, || {
         stack::alive(&mut agent)?;
         stack::alive(&mut server)?;
-        let nodes: serde_json::Value = serde_json::from_str(&scene.say(&fetch("/api/v1/nodes"))?.text)?;
-        if nodes["nodes"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|node| integer(&node["samples_stored"]) > 0)
-        {
-            break;
-        }
-        ensure!(
-            Instant::now() < deadline,
-            "no samples arrived over TLS:\n{}",
-            agent.last_lines(20)
-        );
-        thread::sleep(POLL);
-    }
+        let told = scene.say(&fetch("/api/v1/nodes"))?.text;
+        Ok(has_samples(&serde_json::from_str(&told)?))
+    })?;
+    ensure!(arrived, "no samples arrived over TLS:\n{}", agent.last_lines(20));
     let said = scene.say(&script("--uninstall"))?;
     ensure!(
         said.ok && agent.wait(Duration::from_secs(20)).is_some(),

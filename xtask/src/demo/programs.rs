@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::http::Client;
-use crate::service::POLL;
+use crate::service::{POLL, within};
 use crate::signals::Stop;
 
 /// How long the last samples may take to come: an agent of a busy machine is behind its samples for a while.
@@ -92,15 +92,14 @@ pub(super) fn wait_covered(client: &Client, series: &str, until: i64, stop: &Sto
     println!("waiting for the last samples ...");
     let covered =
         format!("SELECT max(until_ns) FROM batches WHERE node IN (SELECT DISTINCT node FROM series WHERE {series})");
-    let deadline = Instant::now() + ARRIVAL;
-    while client.sql_number(&covered)? < until * 1_000_000 {
+    let arrived = within(ARRIVAL, || {
         stop.check()?;
-        ensure!(
-            Instant::now() < deadline,
-            "the samples up to {until} (Unix ms) didn't arrive within {} s",
-            ARRIVAL.as_secs()
-        );
-        thread::sleep(POLL);
-    }
+        Ok(client.sql_number(&covered)? >= until * 1_000_000)
+    })?;
+    ensure!(
+        arrived,
+        "the samples up to {until} (Unix ms) didn't arrive within {} s",
+        ARRIVAL.as_secs()
+    );
     Ok(())
 }

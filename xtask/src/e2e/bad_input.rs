@@ -16,7 +16,7 @@ use crate::artifacts::Profile;
 use crate::http::{Answer, connect, path};
 use crate::proc::size_bytes;
 use crate::run;
-use crate::service::Service;
+use crate::service::{Service, within};
 use crate::stack::{self, Alone, Options, free_address, start_agent, start_server};
 
 /// A server alone, for tests that need no agent.
@@ -441,7 +441,6 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
     ] {
         let mut service = agent(&url)?;
         let spool = elsewhere.state_dir.join("agent");
-        let deadline = Instant::now() + Duration::from_secs(60);
         let complaint = |said: &str| {
             let complains = |line: &&str| line.contains("WARN") || line.contains("ERROR");
             said.lines()
@@ -449,16 +448,12 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
                 .find(|line| line.contains(&url))
                 .map(str::to_owned)
         };
-        while complaint(&service.output()).is_none() || !has_files(&spool) {
+        let is_told = within(Duration::from_secs(60), || {
             scene.stop.check()?;
             stack::alive(&mut service)?;
-            ensure!(
-                Instant::now() < deadline,
-                "{what}: neither named nor spooled:\n{}",
-                service.output()
-            );
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            Ok(complaint(&service.output()).is_some() && has_files(&spool))
+        })?;
+        ensure!(is_told, "{what}: neither named nor spooled:\n{}", service.output());
         println!(
             "  agent, {what}: {}",
             complaint(&service.output()).unwrap_or_default().trim()

@@ -2,7 +2,6 @@
 //! logs.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -171,9 +170,9 @@ pub(crate) fn python() -> Result<PathBuf> {
     static MAKING: Mutex<()> = Mutex::new(());
     let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = repo::cache_dir("engines")?;
-    let (python, done) = (cache.join("venv/bin/python"), cache.join(PACKAGES.join("-")));
-    if !done.is_file() {
-        let venv = cache.join("venv");
+    let venv = cache.join("venv");
+    let python = venv.join("bin/python");
+    repo::make_once(&python, &venv.join("packages"), &PACKAGES.join("\n"), || {
         let mut make = Command::new("python3");
         make.args(["-m", "venv", "--clear"]).arg(&venv);
         run::run(&mut run::behind_others(&make))?;
@@ -181,8 +180,7 @@ pub(crate) fn python() -> Result<PathBuf> {
         install
             .args(["-m", "pip", "install", "-q", "--disable-pip-version-check"])
             .args(PACKAGES);
-        run::run(&mut run::behind_others(&install))?;
-        File::create(&done)?;
-    }
+        run::run(&mut run::behind_others(&install))
+    })?;
     Ok(python)
 }

@@ -336,17 +336,23 @@ console.log(`valid by its schema, ${samples} stacks, weight ${weight} ${profile.
 /// speedscope's package and a validator, in the cache beside the other tools.
 fn speedscope_tools() -> Result<std::path::PathBuf> {
     let dir = repo::cache_dir("speedscope")?;
-    if !dir.join("node_modules/ajv").is_dir() || !dir.join("node_modules/speedscope").is_dir() {
-        let mut npm = Command::new("npm");
-        npm.current_dir(&dir).args([
-            "install",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--prefix",
-            ".",
-        ]);
-        run::run(npm.args(["speedscope@1", "ajv@8"]))?;
-    }
+    let packages = ["speedscope@1", "ajv@8"];
+    repo::make_once(
+        &dir.join("node_modules"),
+        &dir.join("packages"),
+        &packages.join("\n"),
+        || {
+            let mut npm = Command::new("npm");
+            npm.current_dir(&dir).args([
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                "--prefix",
+                ".",
+            ]);
+            run::run(npm.args(packages))
+        },
+    )?;
     Ok(dir)
 }

@@ -8,9 +8,9 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::runner::command;
-use crate::go_tools::{PROMTOOL, Ready};
 use crate::repo;
 use crate::tally::Tally;
+use crate::tools::{self, PROMTOOL, Ready};
 
 const FOLDER: &str = "server/packaging";
 const RULES: &str = "prometheus-rules.yml";
@@ -18,7 +18,8 @@ const TESTS: &str = "prometheus-rules_test.yml";
 
 /// Says so where it can't be checked here.
 pub(super) fn step() -> Result<Tally> {
-    let program = match PROMTOOL.ready()? {
+    tools::finish_meanwhile();
+    let program = match PROMTOOL.ready_or_missing()? {
         Ready::At(program) => program,
         Ready::Missing(why) => {
             println!("alerts: NOT CHECKED, {why}");

@@ -20,10 +20,11 @@ use anyhow::{Context, Result, bail};
 use crate::artifacts::{self, Profile};
 use crate::tally::{CARGO, PLAYWRIGHT, Tally, VITEST};
 use crate::test_programs::root_tests;
-use crate::{check_install, e2e, fuzz, go_tools, kernels, packages, repo, run, s3_server, tidy, tools};
+use crate::tools::{self, Tool};
+use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy};
 use changed::Changed;
 use parts::Piece;
-use programs::{built, filters, unit_targets};
+use programs::{built, filters, tell_s3_server, unit_targets};
 use runner::{command, runner};
 
 #[derive(Debug, clap::Args)]
@@ -164,22 +165,27 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if has(INSTALL) {
         check_install::make_debian_meanwhile();
     }
-    if has(UNIT) || has(INTEGRATION) {
-        s3_server::build_meanwhile();
-    }
-    // The step for licences waits until all are built: what is measured later has the CPUs to itself.
-    if has(LICENCES) {
-        let drawing = has(END_TO_END).then_some(&tools::INFERNO_FLAMEGRAPH);
-        tools::build_meanwhile(drawing.into_iter().chain([&tools::CARGO_DENY]).collect());
-        if has(END_TO_END) {
-            e2e::engines::make_python_meanwhile();
-        }
-    }
-    // The same holds for this one.
-    if has(ALERTS) {
-        go_tools::build_meanwhile(&go_tools::PROMTOOL);
+    tools::build_meanwhile(early_tools(has));
+    if has(LICENCES) && has(END_TO_END) {
+        e2e::engines::make_python_meanwhile();
     }
     run_steps(chosen)
+}
+
+/// What is built while other steps run, in the order in which it is needed. The steps for licences and for alerts wait
+/// until all of it is there, so that what is needed after them is begun early only where one of them runs.
+fn early_tools(has: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
+    let tools = [
+        (has(UNIT) || has(INTEGRATION), &tools::S3_SERVER),
+        (has(LICENCES), &tools::CARGO_DENY),
+        (has(ALERTS), &tools::PROMTOOL),
+        (
+            has(END_TO_END) && (has(LICENCES) || has(ALERTS)),
+            &tools::INFERNO_FLAMEGRAPH,
+        ),
+    ];
+    let needed = tools.into_iter().filter(|(is_needed, _)| *is_needed);
+    needed.map(|(_, tool)| tool).collect()
 }
 
 /// The steps that the arguments ask for, and what of each.
@@ -274,6 +280,7 @@ fn rules(_: &Scope<'_>) -> Result<Tally> {
 }
 
 fn licences(_: &Scope<'_>) -> Result<Tally> {
+    tools::finish_meanwhile();
     let deny = tools::CARGO_DENY.ready()?;
     let deny = || {
         let mut command = Command::new(&deny);
@@ -328,7 +335,7 @@ fn unit(scope: &Scope<'_>) -> Result<Tally> {
     }
     let mut test = repo::cargo();
     test.args(["test", "--locked", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
-    s3_server::tell(&mut test);
+    tell_s3_server(&mut test)?;
     runner(&mut test, CARGO)
 }
 
@@ -358,7 +365,7 @@ fn integration(scope: &Scope<'_>) -> Result<Tally> {
     if packages::is_root() {
         test.env("CI", "true");
     }
-    s3_server::tell(&mut test);
+    tell_s3_server(&mut test)?;
     runner(&mut test, CARGO)
 }
 

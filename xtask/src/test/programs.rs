@@ -8,7 +8,8 @@ use super::parts::Piece;
 use super::runner::runner;
 use crate::tally::{CARGO, Tally};
 use crate::test_programs::test_programs;
-use crate::{packages, repo, s3_server};
+use crate::tools::{Ready, S3_SERVER};
+use crate::{packages, repo};
 
 /// Test programs that cargo has built, run directly: a choice of packages would be another choice of their
 /// dependencies' features, and cargo would compile most of those once more. `chosen`: the arguments for each program
@@ -29,12 +30,24 @@ pub(super) fn built(cargo_arguments: &[&str], chosen: impl Fn(&str, &str) -> Opt
             test.env("CI", "true");
         }
         if program.folder == "server" {
-            s3_server::tell(&mut test);
+            tell_s3_server(&mut test)?;
         }
         sum.add(runner(&mut test, CARGO)?);
     }
     ensure!(sum.passed + sum.failed > 0, "no test ran");
     Ok(sum)
+}
+
+/// Tells the server's tests where the S3 server is. Where it can't be had here those that need one are skipped, each in
+/// words.
+pub(super) fn tell_s3_server(test: &mut Command) -> Result<()> {
+    match S3_SERVER.ready_or_missing()? {
+        Ready::At(program) => {
+            test.env("STAKEOUT_S3_SERVER", program);
+        }
+        Ready::Missing(why) => println!("no S3 server, {why}: the tests that need one are SKIPPED, each says so"),
+    }
+    Ok(())
 }
 
 /// What cargo has to build for the unit tests of the package in a folder. Cargo cannot be asked for one package's

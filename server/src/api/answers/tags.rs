@@ -7,6 +7,7 @@
 
 use crate::api::answers::accepts::encoding_of;
 use crate::api::state::AppState;
+use crate::clock::DAY_NS;
 use crate::query;
 use crate::query::time::{Window, parse_duration};
 use crate::store::Snapshot;
@@ -37,8 +38,6 @@ const TIMES: [&str; 8] = [
     "base_except_from",
     "base_except_until",
 ];
-
-const DAY_NS: i64 = 86_400_000_000_000;
 
 /// No other process has it, whatever its version and flags.
 static PROCESS: LazyLock<[u8; 16]> = LazyLock::new(|| uuid::Uuid::new_v4().into_bytes());

@@ -1,5 +1,6 @@
 //! Gathers rows of all tables and makes record batches of them, one per partition.
 
+use crate::clock::DAY_NS;
 use crate::hash::MixState;
 use crate::ingest::error::IngestError;
 use crate::ingest::rows::frames::{Dictionary, Frame, Stack};
@@ -16,8 +17,6 @@ use arrow::error::ArrowError;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
-
-const DAY_NS: i64 = 24 * HOUR_NS;
 
 /// What is gathered of one day's series and processes for one origin, and for one stack: ids, and the ids that were
 /// seen.

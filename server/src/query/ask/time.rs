@@ -3,13 +3,14 @@
 //! RFC 3339, Unix milliseconds, or relative to now (`now`, `now-90s`, `now-1h`) in; nanoseconds since the Unix epoch
 //! out. The caller says what time it is. Does no I/O.
 
+use crate::clock::DAY_NS;
 use crate::query::limits::error::QueryError;
 
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
 /// Longest window that one query may span.
 const MAX_WINDOW_DAYS: i64 = 400;
-const MAX_WINDOW_NS: i64 = MAX_WINDOW_DAYS * 86_400 * NS_PER_S;
+const MAX_WINDOW_NS: i64 = MAX_WINDOW_DAYS * DAY_NS;
 
 const HINT: &str = "a time is RFC 3339 (2026-11-21T08:00:00Z), Unix milliseconds (1795248000000), or now, now-90s, now-15m, now-1h, now-7d";
 
@@ -138,8 +139,8 @@ fn duration_ns(text: &str) -> Option<i64> {
         "s" => NS_PER_S,
         "m" => 60 * NS_PER_S,
         "h" => 3_600 * NS_PER_S,
-        "d" => 86_400 * NS_PER_S,
-        "w" => 7 * 86_400 * NS_PER_S,
+        "d" => DAY_NS,
+        "w" => 7 * DAY_NS,
         _ => return None,
     };
     number.parse::<i64>().ok()?.checked_mul(scale)

@@ -10,6 +10,7 @@
 //! sends without an account was there all the time. What is idle, and how many CPUs there are, is still said of the
 //! accounts' own time. A window with neither is not observed.
 
+use crate::clock::DAY_NS;
 use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Matcher;
@@ -192,7 +193,7 @@ pub(crate) async fn observe_each<const N: usize>(
     questions: [(&Question, Steps); N],
 ) -> Result<[ObservedTime; N], QueryError> {
     let mut watched = questions.map(|(question, steps)| Watched::new(snapshot, question, steps));
-    let days = questions.map(|(question, ..)| Days::of(question.window).widened(86_400_000_000_000));
+    let days = questions.map(|(question, ..)| Days::of(question.window).widened(DAY_NS));
     let any = |filters: Vec<Expr>| filters.into_iter().reduce(Expr::or).unwrap_or(lit(false));
     let of_windows = any(watched.iter().map(Watched::filter).collect());
     let of_days = any(days.iter().map(Days::filter).collect());

@@ -7,6 +7,7 @@
 //! sample that has them. So the number also changes where what is there is only written anew, and where a new series
 //! or type comes in the same days.
 
+use crate::clock::DAY_NS;
 use crate::query::ask::time::Window;
 use crate::query::count::observed_time::{LATE_NS, LOOK_BACK_NS};
 use crate::query::plan::days::Days;
@@ -15,8 +16,6 @@ use crate::store::{DataFile, Pending, Snapshot, Table};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use xxhash_rust::xxh3::Xxh3;
-
-const DAY_NS: i64 = 86_400_000_000_000;
 
 /// See the module.
 pub fn state(snapshot: &Snapshot, window: Window) -> u128 {

@@ -4,6 +4,7 @@
 //! given back. Memory is bounded by the quotas themselves: a series is remembered only up to its quota, and all quotas
 //! together have at most [`MOST_SERIES`]. Where several servers write, each knows what the others took a while ago.
 
+use crate::clock::DAY_NS;
 use crate::store::table::error::StoreError;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -14,9 +15,7 @@ pub const MOST_SERIES: u64 = 1_000_000;
 /// ends, where that is sooner.
 pub(crate) const RETRY_SECONDS: u32 = 300;
 
-const DAY_NS: i64 = 86_400_000_000_000;
-
-const DAY_SECONDS: i64 = 86_400;
+const DAY_SECONDS: i64 = DAY_NS / 1_000_000_000;
 
 /// What may be taken in a day.
 #[derive(Debug, Clone, PartialEq, Eq)]

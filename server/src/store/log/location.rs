@@ -58,11 +58,7 @@ impl TableLocation {
         waiting(move || work(&place)).await
     }
 
-    pub(crate) fn failed<E: std::error::Error + 'static>(&self, what: &'static str) -> impl FnOnce(E) -> StoreError {
-        StoreError::table(self.table, what)
-    }
-
-    /// As [`TableLocation::failed`], of the root.
+    /// What a failure of the root makes of what was to be done with this table.
     pub(crate) fn root_failed(&self, what: &'static str) -> impl FnOnce(RootError) -> StoreError {
         StoreError::of_root(self.table, what)
     }

@@ -311,7 +311,7 @@ pub(crate) fn read_file(place: &TableLocation, path: &str) -> Result<(DataFile, 
     Ok((described, provenance))
 }
 
-/// An error where a store that does not answer is the reason why a file could not be read: it may be sound.
+/// An error where a store that does not answer is the reason why a file could not be read: it may be intact.
 pub(crate) fn is_readable(place: &TableLocation, path: &str) -> Result<(), RootError> {
     match place.root.reader().digest(&place.path_of(path)) {
         Err(error @ RootError::Ours(_)) => Err(error),

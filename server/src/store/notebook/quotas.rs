@@ -208,10 +208,9 @@ fn on_day<'a>(all: &'a mut BTreeMap<String, Used>, key: &str, day: i64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::DAY_NS;
     use crate::store::buffer::quota::Quota;
     use crate::store::root::open::{open, open_as};
-
-    const DAY_NS: i64 = 86_400_000_000_000;
 
     #[tokio::test]
     async fn what_was_taken_is_there_after_a_restart_and_gone_the_next_day() {

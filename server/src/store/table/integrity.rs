@@ -185,7 +185,7 @@ impl Corruption {
             Some(fault) if was_intact => {
                 tracing::error!(%file, fault = &*fault, rows, "a data file is damaged: it is left out")
             }
-            None if !was_intact => tracing::info!(%file, rows, "a data file is sound again"),
+            None if !was_intact => tracing::info!(%file, rows, "a data file is intact again"),
             _ => {}
         }
         is_intact

@@ -89,14 +89,16 @@ fn program() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     // TARGET/debug/deps/PROGRAM.
     let target = own.ancestors().nth(3).unwrap_or(Path::new("/"));
-    let built = target.join("xtask/tools/bin/versitygw");
-    match built.is_file() {
-        true => Ok(built),
-        false => Err(format!(
-            "{PROGRAM} is not set and {} is not there; cargo xtask test builds it where there is a Go",
-            built.display()
-        )),
-    }
+    let folder = target.join("xtask/tools/bin");
+    let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    // Each version that was built has its file.
+    let built = files.filter(|file| file.file_name().to_string_lossy().starts_with("versitygw-"));
+    built.map(|file| file.path()).max().ok_or_else(|| {
+        format!(
+            "{PROGRAM} is not set and {} has no versitygw; cargo xtask test builds it where there is a Go",
+            folder.display()
+        )
+    })
 }
 
 pub(crate) fn free_address() -> String {

@@ -13,7 +13,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -78,7 +78,7 @@ impl Counts {
 #[derive(Debug)]
 struct State {
     target: String,
-    rules: RwLock<Vec<Rule>>,
+    rules: Vec<Rule>,
     random: AtomicU64,
     counts: Mutex<Counts>,
 }
@@ -101,7 +101,7 @@ impl Proxy {
         let address = listener.local_addr().unwrap().to_string();
         let state = Arc::new(State {
             target: target.to_owned(),
-            rules: RwLock::new(rules.to_vec()),
+            rules: rules.to_vec(),
             random: AtomicU64::new(seed),
             counts: Mutex::default(),
         });
@@ -122,11 +122,6 @@ impl Proxy {
     /// Host and port.
     pub(crate) fn address(&self) -> &str {
         &self.address
-    }
-
-    /// Other rules from now on.
-    pub(crate) fn set(&self, rules: &[Rule]) {
-        *self.state.rules.write().unwrap() = rules.to_vec();
     }
 
     /// What went through since the last call.
@@ -165,8 +160,7 @@ impl State {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let mut at = (z ^ (z >> 31)) % 1000;
-        let rules = self.rules.read().unwrap();
-        let met = rules.iter().find(|rule| {
+        let met = self.rules.iter().find(|rule| {
             let is_met = at < rule.per_mille;
             at = at.saturating_sub(rule.per_mille);
             is_met
@@ -225,14 +219,19 @@ async fn relay(state: Arc<State>, request: Request<Incoming>) -> Result<Response
     parts.headers.remove(TRANSFER_ENCODING);
     match fault {
         Some(Fault::HalveAnswer) if body.len() > 1 && !is_head => {
-            parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len() as u64));
+            parts
+                .headers
+                .insert(CONTENT_LENGTH, HeaderValue::from(body.len() as u64));
             let half = body.slice(..body.len() / 2);
             let frames = stream::once(async move { Ok(Frame::data(half)) }).chain(stream::once(async {
                 // The half is on its way before the end is.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 Err(std::io::Error::other("cut in the middle of the answer"))
             }));
-            Ok(Response::from_parts(parts, Either::Right(StreamBody::new(frames.boxed()))))
+            Ok(Response::from_parts(
+                parts,
+                Either::Right(StreamBody::new(frames.boxed())),
+            ))
         }
         Some(Fault::LoseAnswer | Fault::HalveAnswer) => Err("cut before the answer".into()),
         _ if is_ignored && parts.status == StatusCode::PRECONDITION_FAILED => {

@@ -1,6 +1,7 @@
 //! A bucket that cannot be had: the start is refused with one clear line, which holds no secret.
 
 use super::gateway::{BUCKET, Gateway, environment, free_address, root};
+use super::proxy::{Fault, Proxy, Rule};
 use crate::support::Server;
 use std::path::Path;
 use std::process::Command;
@@ -41,14 +42,37 @@ fn wrong_credentials_are_told() {
 fn a_missing_bucket_is_told() {
     let Some(gateway) = Gateway::start() else { return };
     let text = refused("s3://no-such-bucket/x", &environment(gateway.address()));
-    assert!(text.contains("s3://no-such-bucket/x") && text.contains("no such bucket"), "{text}");
+    assert!(
+        text.contains("s3://no-such-bucket/x") && text.contains("no such bucket"),
+        "{text}"
+    );
 }
 
 /// Needs no S3 server: nobody is there.
 #[test]
 fn an_endpoint_that_nobody_serves_is_told() {
     let text = refused(&root("x"), &environment(&free_address()));
-    assert!(text.contains(&format!("s3://{BUCKET}/x")) && text.contains("reached"), "{text}");
+    assert!(
+        text.contains(&format!("s3://{BUCKET}/x")) && text.contains("reached"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_store_without_conditional_puts_is_told() {
+    let Some(gateway) = Gateway::start() else { return };
+    for header in ["if-none-match", "if-match"] {
+        let rule = Rule {
+            per_mille: 1000,
+            fault: Fault::IgnoreCondition(header),
+        };
+        let proxy = Proxy::to(gateway.address(), 1, &[rule]);
+        let text = refused(&root("x"), &environment(proxy.address()));
+        assert!(
+            text.contains("does not honour conditional puts") && text.to_lowercase().contains(header),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -3,14 +3,15 @@
  * stands for. It is one stop of Tab; arrows go from sign to sign.
  */
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { groupMarkers, isNarrower, kindsText, type MarkerGroup } from "../../logic/series/markers.ts";
+import { groupMarkers, kindsText, type MarkerGroup } from "../../logic/series/markers.ts";
 import { count, plural } from "../../logic/text/format.ts";
 import { rangeText, type Window } from "../../logic/time/time.ts";
 import { page } from "../../state/address/page.ts";
-import { chartWindow, markers, NO_MARKERS, NONE_OLDER, zoomToTime } from "../../state/moments/markers.ts";
+import { markers, NO_MARKERS, NONE_OLDER } from "../../state/moments/markers.ts";
 import { present } from "../../state/question/question.ts";
 import { useDismiss, useSize } from "../ui/hooks.ts";
 import { KIND_MARKS, MarkerItem, markerKey, markerLine } from "./MarkerItem.tsx";
+import { ZoomToTime } from "./ZoomToTime.tsx";
 
 /** CSS pixels that a sign takes. */
 const SIGN = 24;
@@ -134,20 +135,9 @@ function Told({ group, beside, onDone }: ToldProps) {
       {group.number > newest.length && (
         <p class="dim">
           {plural(group.number - newest.length, newest.length === 0 ? "marker" : "older marker")} here, not listed.{" "}
-          {isNarrower(group, chartWindow()) ? (
-            <button
-              type="button"
-              class="button"
-              onClick={() => {
-                onDone();
-                zoomToTime(group);
-              }}
-            >
-              Zoom to all {count(group.number)}
-            </button>
-          ) : (
-            "They are within a second: narrow the selection."
-          )}
+          <ZoomToTime time={group} onDone={onDone} otherwise="They are within a second: narrow the selection.">
+            Zoom to all {count(group.number)}
+          </ZoomToTime>
         </p>
       )}
     </div>

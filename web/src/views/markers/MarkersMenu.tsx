@@ -1,15 +1,16 @@
 /** All markers of the charts' range as a list, and whether they stand on the axes. */
 import { useMemo, useState } from "preact/hooks";
-import { countsOf, isNarrower, kindsText, numberOf, olderSpans } from "../../logic/series/markers.ts";
+import { countsOf, kindsText, numberOf, olderSpans } from "../../logic/series/markers.ts";
 import { count, plural } from "../../logic/text/format.ts";
 import { rangeText } from "../../logic/time/time.ts";
 import { lengthOf } from "../../logic/time/windows.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { chartWindow, markers, NO_MARKERS, NONE_OLDER, zoomToTime } from "../../state/moments/markers.ts";
+import { chartWindow, markers, NO_MARKERS, NONE_OLDER } from "../../state/moments/markers.ts";
 import { present } from "../../state/question/question.ts";
 import { Check } from "../ui/Check.tsx";
 import { Menu } from "../ui/Menu.tsx";
 import { KIND_WORDS, MarkerItem, markerKey } from "./MarkerItem.tsx";
+import { ZoomToTime } from "./ZoomToTime.tsx";
 
 /** So many are listed, and so many more each time that somebody wants more. */
 const MOST_LISTED = 100;
@@ -85,8 +86,7 @@ function MarkerList({ close }: { close: () => void }) {
 function Older({ close, isSearched }: { close: () => void; isSearched: boolean }) {
   const answer = markers.data.value;
   const [older, uncounted] = [answer?.older ?? NONE_OLDER, answer?.uncounted ?? []];
-  const range = chartWindow();
-  const longest = lengthOf(range) / 2;
+  const longest = lengthOf(chartWindow()) / 2;
   const spans = useMemo(() => olderSpans(older, MOST_TOLD, MOST_SPANS, longest), [older, longest]);
   return (
     <>
@@ -99,20 +99,9 @@ function Older({ close, isSearched }: { close: () => void; isSearched: boolean }
           <ul>
             {spans.map((span) => (
               <li key={span.from}>
-                {isNarrower(span, range) ? (
-                  <button
-                    type="button"
-                    class="button"
-                    onClick={() => {
-                      close();
-                      zoomToTime(span);
-                    }}
-                  >
-                    {rangeText(span, present.value)}
-                  </button>
-                ) : (
-                  "within a second: narrow the selection"
-                )}{" "}
+                <ZoomToTime time={span} onDone={close} otherwise="within a second: narrow the selection">
+                  {rangeText(span, present.value)}
+                </ZoomToTime>{" "}
                 <span class="dim">{kindsText(span.counts)}</span>
               </li>
             ))}

@@ -45,20 +45,19 @@ const PHP: [&str; 2] = ["php-parser", "php-excimer"];
 /// A virtual environment with the service's packages and py-spy; the folder of its programs.
 pub(super) fn python(runtime: &Runtime, folder: &Path) -> Result<PathBuf> {
     let home = folder.join("python");
-    let stamp = home.join("packages");
-    let wanted = PYTHON.join("\n");
-    if !fs::read_to_string(&stamp).is_ok_and(|got| got == wanted) {
+    let programs = home.join("bin");
+    repo::make_once(&programs, &home.join("packages"), &PYTHON.join("\n"), || {
         println!(
             "From PyPI, the service that is watched and py-spy: {}",
             PYTHON.join(", ")
         );
         run::output(runtime.command().args(["-m", "venv", "--clear"]).arg(&home))?;
-        let pip = home.join("bin/pip");
+        let pip = programs.join("pip");
         run::output(Command::new(&pip).args(["install", "--quiet"]).args(PYTHON))?;
         run::output(Command::new(&pip).arg("check"))?;
-        fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))?;
-    }
-    Ok(home.join("bin"))
+        Ok(())
+    })?;
+    Ok(programs)
 }
 
 /// The class path of Lucene and async-profiler, and the profiler's native library.
@@ -97,9 +96,8 @@ pub(super) fn java(runtime: &Runtime, folder: &Path) -> Result<(String, PathBuf)
 /// The folder that Node.js finds Marked and highlight.js in.
 pub(super) fn node(folder: &Path) -> Result<PathBuf> {
     let home = made(folder, "node")?;
-    let stamp = home.join("packages");
-    let wanted = NODE.join("\n");
-    if !fs::read_to_string(&stamp).is_ok_and(|got| got == wanted) {
+    let modules = home.join("node_modules");
+    repo::make_once(&modules, &home.join("packages"), &NODE.join("\n"), || {
         println!("From npm, the libraries that are watched: {}", NODE.join(", "));
         ensure!(
             repo::find_program("npm").is_some(),
@@ -115,9 +113,9 @@ pub(super) fn node(folder: &Path) -> Result<PathBuf> {
             "--prefix",
         ]);
         run::output(install.arg(&home).args(NODE))?;
-        fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))?;
-    }
-    Ok(home.join("node_modules"))
+        Ok(())
+    })?;
+    Ok(modules)
 }
 
 /// The folders that Ruby looks for kramdown, Rouge and stackprof in.
@@ -183,29 +181,26 @@ fn check(path: &Path, digest: &str) -> Result<()> {
 /// Unpacks this release's packages below `home`, without what they depend on.
 pub(in crate::bench) fn debian(home: &Path, names: &[&str]) -> Result<PathBuf> {
     let root = home.join("root");
-    let stamp = home.join("packages");
-    let wanted = names.join("\n");
-    if fs::read_to_string(&stamp).is_ok_and(|got| got == wanted) {
-        return Ok(root);
-    }
-    packages::ensure_debs()?;
-    println!("From Debian: {}", names.join(", "));
-    let archives = tempfile::tempdir_in(home).context("can't make a temporary folder")?;
-    // As root, apt would download as a user of its own, who may not write here.
-    let mut download = Command::new("apt-get");
-    download
-        .args(["-o", "APT::Sandbox::User=root", "-q", "download"])
-        .args(names);
-    run::output(download.current_dir(archives.path()))?;
-    for archive in fs::read_dir(archives.path())? {
-        run::output(
-            Command::new("dpkg-deb")
-                .arg("--extract")
-                .arg(archive?.path())
-                .arg(&root),
-        )?;
-    }
-    fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))?;
+    repo::make_once(&root, &home.join("packages"), &names.join("\n"), || {
+        packages::ensure_debs()?;
+        println!("From Debian: {}", names.join(", "));
+        let archives = tempfile::tempdir_in(home).context("can't make a temporary folder")?;
+        // As root, apt would download as a user of its own, who may not write here.
+        let mut download = Command::new("apt-get");
+        download
+            .args(["-o", "APT::Sandbox::User=root", "-q", "download"])
+            .args(names);
+        run::output(download.current_dir(archives.path()))?;
+        for archive in fs::read_dir(archives.path())? {
+            run::output(
+                Command::new("dpkg-deb")
+                    .arg("--extract")
+                    .arg(archive?.path())
+                    .arg(&root),
+            )?;
+        }
+        Ok(())
+    })?;
     Ok(root)
 }
 

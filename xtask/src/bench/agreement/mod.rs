@@ -13,8 +13,7 @@ mod theirs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -25,9 +24,9 @@ use super::stacks::Stacks;
 use crate::e2e::check_agent;
 use crate::http::Client;
 use crate::packages;
-use crate::service::{POLL, Service};
+use crate::service::Service;
 use crate::signals::Stop;
-use crate::stack::{alive, start_agent};
+use crate::stack::{start_agent, wait_stored};
 use compare::{Function, Share};
 use profile::Profile;
 use programs::{Program, RunTiming, Window};
@@ -183,15 +182,7 @@ impl Watched<'_> {
     }
 
     fn wait_stored(&mut self, until_ms: i64) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        let stored = "SELECT max(until_ns) FROM batches";
-        while self.client.sql_number(stored)? / 1_000_000 < until_ms {
-            self.stop.check()?;
-            alive(&mut self.agent)?;
-            ensure!(Instant::now() < deadline, "the agent has shipped nothing for 120 s");
-            thread::sleep(POLL);
-        }
-        Ok(())
+        wait_stored(self.client, until_ms, &mut self.agent, self.stop)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::http::{Client, integer};
 use crate::packages;
 use crate::service::POLL;
 use crate::signals::Stop;
-use crate::stack::{alive, now_ms, start_agent};
+use crate::stack::{alive, now_ms, start_agent, stored_ms, wait_stored};
 use judge::Counts;
 use rows::{Programs, Row};
 
@@ -146,7 +146,7 @@ impl Watched<'_> {
             running.keep().with_context(|| row.title.clone())?;
             if Instant::now() >= next_look {
                 next_look += LOOK;
-                let until_ms = self.stored_ms()?;
+                let until_ms = stored_ms(self.client)?;
                 if until_ms > from_ms {
                     let stacks = Stacks::get(self.client, &row.query(), from_ms, until_ms)?;
                     stacks.each(|frames, samples| counts.take(&row.tongues, frames, samples));
@@ -162,20 +162,8 @@ impl Watched<'_> {
         Ok(Outcome { counts, reasons })
     }
 
-    /// How far the agent's batches are stored.
-    fn stored_ms(&self) -> Result<i64> {
-        Ok(self.client.sql_number("SELECT max(until_ns) FROM batches")? / 1_000_000)
-    }
-
     fn wait_stored(&mut self, until_ms: i64) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while self.stored_ms()? < until_ms {
-            self.stop.check()?;
-            alive(&mut self.agent)?;
-            ensure!(Instant::now() < deadline, "the agent has shipped nothing for 120 s");
-            thread::sleep(POLL);
-        }
-        Ok(())
+        wait_stored(self.client, until_ms, &mut self.agent, self.stop)
     }
 
     fn reasons(&self) -> Result<BTreeMap<&'static str, i64>> {

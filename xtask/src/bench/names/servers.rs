@@ -40,16 +40,16 @@ impl Server {
     /// From PyPI, in a virtual environment of the installed Python.
     pub(super) fn gunicorn(python: &Runtime, sources: &Path) -> Result<Server> {
         let home = repo::cache_dir("servers")?.join("python");
-        let stamp = home.join("packages");
+        let program = home.join("bin/gunicorn");
         let wanted = format!("{GUNICORN} for {}", python.version);
-        if !fs::read_to_string(&stamp).is_ok_and(|got| got == wanted) {
+        repo::make_once(&program, &home.join("packages"), &wanted, || {
             println!("From PyPI, a server: {GUNICORN}");
             run::output(python.command().args(["-m", "venv", "--clear"]).arg(&home))?;
             run::output(Command::new(home.join("bin/pip")).args(["install", "--quiet", GUNICORN]))?;
-            fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))?;
-        }
+            Ok(())
+        })?;
         Ok(Server::Gunicorn {
-            program: home.join("bin/gunicorn"),
+            program,
             sources: sources.to_owned(),
         })
     }

@@ -4,6 +4,7 @@
 //! A batch counts in the step in which the middle of its interval lies. Each wait is there as its CPU's, beside what
 //! that CPU's timer counted, and as its program's on that CPU: a question has one of the two.
 
+use crate::clock::DAY_NS;
 use crate::label::Label;
 use crate::label::attribute::all_in;
 use crate::query::ask::selector::{Matcher, Selector};
@@ -24,7 +25,6 @@ use std::sync::Arc;
 
 /// Rows that are read at a time.
 const ROWS_AT_ONCE: u64 = 100_000;
-const DAY_NS: i64 = 86_400_000_000_000;
 
 /// Waits of one value of the label.
 #[derive(Debug)]

@@ -49,8 +49,9 @@ fn pages_of(range: &Range<u64>) -> Range<u64> {
 
 impl BucketReader {
     /// The bytes of these ranges, none of them empty; fewer where the object ends.
-    fn fetch(&self, path: &str, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, RootError> {
+    fn fetch(&self, path: &str, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<Bytes>, RootError> {
         let (objects, at) = (self.objects.clone(), Path::from(path));
+        let ranges: Vec<_> = ranges.into_iter().collect();
         self.threads.wait(path, async move {
             let each = |range: Range<u64>| {
                 let (objects, at) = (objects.clone(), at.clone());
@@ -67,7 +68,7 @@ impl BucketReader {
             let bytes = stretches
                 .iter()
                 .map(|pages| pages.start() * PAGE_BYTES..(pages.end() + 1) * PAGE_BYTES);
-            self.fetch(path, bytes.collect())
+            self.fetch(path, bytes)
         })
     }
 
@@ -86,7 +87,7 @@ impl BucketReader {
             let pages = self.pages(path, &Arc::from(path), &wanted)?;
             return ranges.iter().map(|range| cut(path, &pages, range)).collect();
         }
-        let mut fetched = self.fetch(path, wanted.cloned().collect())?.into_iter();
+        let mut fetched = self.fetch(path, wanted.cloned())?.into_iter();
         let whole = |range: &Range<u64>| match range.is_empty() {
             true => Ok(Bytes::new()),
             false => fetched
@@ -181,7 +182,7 @@ impl RangeReader for BucketReader {
         while at < length {
             let end = length.min(at + PIECE_BYTES);
             // What lies in the bucket, never what is kept of it.
-            let pieces = self.fetch(path, vec![at..end])?;
+            let pieces = self.fetch(path, std::iter::once(at..end))?;
             let read: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
             if read != end - at {
                 return Err(ends_at(path, at + read));
