@@ -5,7 +5,7 @@ use super::{ApiError, AppState, error::Code};
 use crate::durations::Durations;
 use crate::ingest::Sender;
 use crate::query::Ticks;
-use crate::store::{DamagedFile, NodeInfo, Stale, Store, Table};
+use crate::store::{DamagedFile, NodeInfo, Stale, Store, Table, Traffic};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -295,6 +295,9 @@ impl prometheus_client::collector::Collector for Collector {
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         tables(store, &mut encoder)?;
+        if let Some(traffic) = store.traffic() {
+            bucket(&traffic, &mut encoder)?;
+        }
         damaged(&store.damaged_files(), &mut encoder)?;
         agents(&reporting(store.nodes()), &mut encoder)
     }
@@ -379,6 +382,56 @@ fn tables(store: &Store, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Resul
         }
     }
     Ok(())
+}
+
+/// What was asked of the bucket, and what of it is kept.
+fn bucket(traffic: &Traffic, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    let mut family = encoder.encode_descriptor(
+        "stakeout_bucket_requests",
+        "Requests to the bucket by operation and outcome; one that is tried again counts again",
+        None,
+        MetricType::Counter,
+    )?;
+    for (operation, outcome, count) in traffic.requests() {
+        let labels = [("operation", operation), ("outcome", outcome)];
+        ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+    }
+    Durations::encode_by(
+        "stakeout_bucket_request_seconds",
+        "Time until the bucket's answer began, by operation",
+        "operation",
+        &traffic.seconds(),
+        encoder,
+    )?;
+    for (name, help, count) in [
+        (
+            "stakeout_bucket_sent_bytes",
+            "Bytes of bodies that were sent to the bucket",
+            &traffic.sent_bytes,
+        ),
+        (
+            "stakeout_bucket_received_bytes",
+            "Bytes of bodies that came from the bucket",
+            &traffic.received_bytes,
+        ),
+        (
+            "stakeout_bucket_page_hits",
+            "Pages of data files that were read from memory",
+            &traffic.page_hits,
+        ),
+        (
+            "stakeout_bucket_page_misses",
+            "Pages of data files that were fetched from the bucket",
+            &traffic.page_misses,
+        ),
+    ] {
+        let counter = ConstCounter::new(count.load(Ordering::Relaxed));
+        counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+    }
+    let gauge = ConstGauge::new(traffic.page_bytes.load(Ordering::Relaxed));
+    let help = "Memory of the pages that are kept";
+    let metric = encoder.encode_descriptor("stakeout_bucket_page_bytes", help, None, gauge.metric_type())?;
+    gauge.encode(metric)
 }
 
 /// How many files are damaged, and the first of them by name.

@@ -35,6 +35,7 @@ pub(crate) use notebook::{MOST_BURSTS, MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VI
 #[cfg(test)]
 pub(crate) use notebook::{TAKEN_WITHIN_SECONDS, TOLD_WITHIN_SECONDS};
 pub(crate) use root::reader::RangeReader;
+pub(crate) use root::traffic::Traffic;
 pub use state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 pub use table::data_file::{ColumnRange, DataFile};
 pub use table::error::StoreError;

@@ -29,6 +29,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::Notify;
 
+/// A sixth of the queries' memory, or a sixteenth of all, may hold what was read from a bucket.
+const PAGES_SHARE: usize = 6;
+
 fn data_dir(name: String, cause: Box<dyn Error + Send + Sync>) -> StoreError {
     let cause = cause.into();
     StoreError::DataDir { name, cause }
@@ -64,6 +67,16 @@ fn open_root(place: &Path) -> Result<(Arc<dyn Root>, Lock), StoreError> {
     Ok((root, lock))
 }
 
+/// What the root keeps in memory is taken from what queries may.
+fn sharing(config: StoreConfig, root: &dyn Root) -> StoreConfig {
+    let taken = root.keeps(config.query_memory_bytes / PAGES_SHARE);
+    StoreConfig {
+        query_memory_bytes: config.query_memory_bytes - taken,
+        quiet_query_memory_bytes: config.quiet_query_memory_bytes.saturating_sub(taken),
+        ..config
+    }
+}
+
 fn runtime(pool: Arc<QueryPool>, root: &dyn Root) -> Result<Arc<RuntimeEnv>, StoreError> {
     let failed = StoreError::table(Table::Samples, "set up queries");
     let runtime = RuntimeEnvBuilder::new()
@@ -90,6 +103,7 @@ impl Store {
         let opened = tokio::task::spawn_blocking(move || open_root(&place)).await;
         let failed = |error| data_dir(config.dir.display().to_string(), Box::new(error));
         let (root, lock) = opened.map_err(failed)??;
+        let config = sharing(config, root.as_ref());
         let query_pool = Arc::new(QueryPool::new(
             config.query_memory_bytes,
             config.quiet_query_memory_bytes,
@@ -117,7 +131,7 @@ impl Store {
             let files = Arc::new(loaded.files);
             view.files[table.index()] = files.clone();
             let of = root.clone();
-            let unreferenced = waiting(move || Ok(orphans::unreferenced(table, of.as_ref(), &files))).await;
+            let unreferenced = waiting(move || orphans::unreferenced(table, of.as_ref(), &files)).await;
             garbage.extend(unreferenced.map_err(StoreError::of_root(table, "look for files that it does not have"))?);
             txns.extend(loaded.txns);
             logs.push(tokio::sync::Mutex::new(loaded.log));
@@ -160,7 +174,7 @@ impl Store {
             maintaining: tokio::sync::Mutex::new(()),
             tasks: tokio::sync::Mutex::new(Vec::new()),
             stop,
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
             config,
         });
         store.check_space();

@@ -8,6 +8,7 @@ use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::log::table_log::TableLog;
 use crate::store::notebook::{Bursts, Expected, Marker, Markers, Put, Refused, View, Views};
 use crate::store::root::contract::{Lock, Root};
+use crate::store::root::traffic::Traffic;
 use crate::store::root::waiting::waiting;
 use crate::store::table::integrity::Corruption;
 use crate::store::table::orphans::{self, Stale};
@@ -171,8 +172,8 @@ pub struct Store {
     pub(crate) maintaining: tokio::sync::Mutex<()>,
     pub(crate) tasks: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
     pub(crate) stop: tokio::sync::watch::Sender<bool>,
-    /// Locked as long as the store is open.
-    pub(crate) _lock: Lock,
+    /// Held until the store is closed.
+    pub(crate) lock: Mutex<Option<Lock>>,
 }
 
 impl Store {
@@ -276,7 +277,8 @@ impl Store {
         orphans::stale(&lock_mutex(&self.garbage))
     }
 
-    /// Takes nothing more in, commits what is pending, and ends the background tasks.
+    /// Takes nothing more in, commits what is pending, ends the background tasks, and lets another process have the
+    /// data.
     pub async fn close(&self) {
         lock_mutex(&self.inbox).stop();
         self.stop.send_replace(true);
@@ -287,6 +289,16 @@ impl Store {
                 tracing::error!(%error, "a background task of the store failed");
             }
         }
+        let lock = lock_mutex(&self.lock).take();
+        // That a lease is released may take a while.
+        if let Err(error) = tokio::task::spawn_blocking(move || drop(lock)).await {
+            tracing::error!(%error, "the data could not be let go");
+        }
+    }
+
+    /// What was asked of a bucket; none where the data is on a disk.
+    pub(crate) fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.root.traffic()
     }
 
     /// Whether anything can be stored: by trying, at most once a second.

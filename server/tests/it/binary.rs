@@ -112,7 +112,7 @@ fn the_start_is_refused_with_one_clear_line() {
         (&["--listen", &taken, "--data", data], "in use"),
         (&["--listen", free, "--data", file], "--data"),
         (&["--listen", free, "--data", "/proc/stakeout"], "--data"),
-        (&["--listen", free, "--data", "s3://bucket/x"], "not supported yet"),
+        (&["--listen", free, "--data", "ftp://bucket/x"], "no such place"),
         (&["--listen", "0.0.0.0:0", "--data", data], "--insecure-no-tls"),
         (
             &["--listen", "0.0.0.0:0", "--data", data, "--insecure-no-tls"],

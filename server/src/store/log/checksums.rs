@@ -58,6 +58,12 @@ fn is_as_sealed(entry: &[u8]) -> Option<bool> {
     Some(entry[digits] == *format!("{:016x}", xxh3_64(&unsealed)).as_bytes())
 }
 
+/// Entries that are read at a time.
+const TOGETHER: usize = 256;
+
+/// How a fault begins that is none of the file.
+const NOT_NOW: &str = "it cannot be read now";
+
 /// Names with hashes of their content.
 #[derive(Debug, Default)]
 pub(crate) struct Sums(BTreeMap<String, String>);
@@ -118,10 +124,13 @@ pub(crate) fn unlisted_entries(log: &LogFolder) -> Result<Vec<String>, RootError
     let sums = Sums::read(log).ok().flatten().unwrap_or_default();
     let checkpoint = listed.checkpoints.last().copied().unwrap_or_default();
     let names = listed.entries.range(checkpoint..).map(|version| entry_name(*version));
+    let names: Vec<String> = names.filter(|name| !sums.0.contains_key(name)).collect();
     let mut unlisted = Vec::new();
-    for name in names.filter(|name| !sums.0.contains_key(name)) {
-        if place(&log.read(&name)?).is_none() {
-            unlisted.push(name);
+    for names in names.chunks(TOGETHER) {
+        for (name, content) in names.iter().zip(log.read_each(names)) {
+            if place(&content?).is_none() {
+                unlisted.push(name.clone());
+            }
         }
     }
     Ok(unlisted)
@@ -165,21 +174,34 @@ pub(crate) fn faults(log: &LogFolder) -> Result<Vec<Fault>, RootError> {
     faults.extend(checkpoint.and_then(|version| checkpoint_fault(log, version, sums.as_ref())));
     let first = checkpoint.map_or(0, |version| version + 1);
     if let Some(last) = listed.entries.last() {
-        for version in first..=*last {
-            faults.extend(entry_fault(log, version, sums.as_ref()));
+        let names: Vec<String> = (first..=*last).map(entry_name).collect();
+        for names in names.chunks(TOGETHER) {
+            for (name, content) in names.iter().zip(log.read_each(names)) {
+                let content = content.map_err(|error| unread(name, &error));
+                faults.extend(entry_fault_of(name, content, sums.as_ref()));
+            }
         }
     }
     if listed.has_hint {
         faults.extend(hint_fault(log, &listed, sums.as_ref()));
     }
-    Ok(faults)
+    // Of what cannot be read now nobody knows whether it is damaged.
+    match faults.iter().find(|fault| fault.what.starts_with(NOT_NOW)) {
+        Some(fault) => Err(RootError::ours(&log.path_of(&fault.name), fault.what.clone())),
+        None => Ok(faults),
+    }
 }
 
 fn read(log: &LogFolder, name: &str) -> Result<Bytes, Fault> {
-    log.read(name).map_err(|error| match error {
+    log.read(name).map_err(|error| unread(name, &error))
+}
+
+fn unread(name: &str, error: &RootError) -> Fault {
+    match error {
         RootError::NotFound(_) => fault(name, "it is missing"),
-        error => fault(name, format!("it cannot be read: {}", error.cause())),
-    })
+        RootError::Ours(_) => fault(name, format!("{NOT_NOW}: {}", error.cause())),
+        _ => fault(name, format!("it cannot be read: {}", error.cause())),
+    }
 }
 
 /// Whether content has the hash that is listed; none where none is.
@@ -205,11 +227,15 @@ pub(crate) fn checkpoint_fault(log: &LogFolder, version: u64, sums: Option<&Sums
 /// itself: only in a table of an older server are there others.
 pub(crate) fn entry_fault(log: &LogFolder, version: u64, sums: Option<&Sums>) -> Option<Fault> {
     let name = entry_name(version);
-    let content = match read(log, &name) {
+    entry_fault_of(&name, read(log, &name), sums)
+}
+
+fn entry_fault_of(name: &str, content: Result<Bytes, Fault>, sums: Option<&Sums>) -> Option<Fault> {
+    let content = match content {
         Ok(content) => content,
         Err(fault) => return Some(fault),
     };
-    let sealed = is_as_sealed(&content).or_else(|| is_as_listed(sums, &name, &content));
+    let sealed = is_as_sealed(&content).or_else(|| is_as_listed(sums, name, &content));
     let sound = sealed.unwrap_or_else(|| {
         let mut lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let read = lines
@@ -217,7 +243,7 @@ pub(crate) fn entry_fault(log: &LogFolder, version: u64, sums: Option<&Sums>) ->
             .all(|line| serde_json::from_slice::<serde_json::Value>(line).is_ok());
         !content.is_empty() && read && (sums.is_none() || lines.any(|line| line.starts_with(b"{\"metaData\"")))
     });
-    (!sound).then(|| fault(&name, "its content is not what was written"))
+    (!sound).then(|| fault(name, "its content is not what was written"))
 }
 
 fn hint_fault(log: &LogFolder, listed: &Listed, sums: Option<&Sums>) -> Option<Fault> {

@@ -87,6 +87,12 @@ impl LogFolder {
         self.root.reader().whole(&self.path_of(name))
     }
 
+    /// All of each of some entries.
+    pub(crate) fn read_each(&self, names: &[String]) -> Vec<Result<Bytes, RootError>> {
+        let paths: Vec<String> = names.iter().map(|name| self.path_of(name)).collect();
+        self.root.reader().each(&paths)
+    }
+
     /// The names of all files.
     pub(crate) fn names(&self) -> Result<Vec<String>, RootError> {
         let listed = self.root.names(&self.path, &|_| true)?;

@@ -34,7 +34,7 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
     if Table::ROLLUPS.contains(&place.table) {
         return Ok(found);
     }
-    let mut paths = recover::paths(place, files);
+    let mut paths = recover::paths(place, files)?;
     // What compaction writes begins as the fresh files do where the hour is not over: their notes tell them apart.
     paths.retain(|path| {
         path.rsplit('/')
@@ -50,6 +50,7 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
     for path in paths {
         // What cannot be read is no file of ours, or was not written to its end.
         let Ok(notes) = Provenance::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
+            recover::is_readable(place, &path)?;
             continue;
         };
         if notes.replaces.is_empty() {
@@ -67,6 +68,7 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
         }
         let read = paths.iter().map(|path| recover::read_file(place, path));
         let Ok(of_commit) = read.collect::<Result<Vec<_>, _>>() else {
+            paths.iter().try_for_each(|path| recover::is_readable(place, path))?;
             continue;
         };
         found

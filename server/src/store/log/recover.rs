@@ -19,8 +19,6 @@ use crate::store::table::integrity::{self, Fault};
 use crate::store::table::schema::Table;
 use crate::store::table::transaction::Txn;
 use deltalake_core::kernel::Transaction;
-use object_store::ObjectStoreExt;
-use object_store::path::Path;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -34,7 +32,7 @@ const ASIDE: &str = "damaged";
 pub(crate) fn faults(place: &TableLocation) -> Result<Vec<Fault>, RootError> {
     let listed = Listed::read(&place.log())?;
     if listed.entries.is_empty() && listed.checkpoints.is_empty() {
-        let files = data_files(place);
+        let files = data_files(place)?;
         let missing = Fault {
             name: String::new(),
             what: "it is missing".to_owned(),
@@ -135,13 +133,13 @@ async fn believed(place: &TableLocation, aside: &str) -> Result<Believed, StoreE
         .waiting(|trusted| trusted.root.prepare(&trusted.log().path))
         .await;
     prepared.map_err(place.root_failed("read its log"))?;
-    let (from, to, objects) = (place.log(), trusted.log(), place.root.objects());
-    for name in names.chain(entries.into_iter().map(checksums::entry_name)) {
-        // A hard link where the root is a folder.
-        let (from, to) = (Path::from(from.path_of(&name)), Path::from(to.path_of(&name)));
-        let copied = objects.copy_if_not_exists(&from, &to).await;
-        copied.map_err(place.failed("read its log"))?;
-    }
+    let names: Vec<String> = names.chain(entries.into_iter().map(checksums::entry_name)).collect();
+    let (from, to) = (place.log(), trusted.log());
+    let copied = place.waiting(move |place| {
+        let copy = |name: &String| place.root.create(&to.path_of(name), from.read(name)?);
+        names.iter().try_for_each(copy)
+    });
+    copied.await.map_err(place.root_failed("read its log"))?;
     let (_, files, txns) = load(&trusted).await?;
     Ok(Believed {
         version,
@@ -156,7 +154,7 @@ impl Believed {
         let mut gone = self.read_lines(&place.log())?;
         let known: HashSet<String> = self.files.iter().map(|file| file.path.clone()).collect();
         let mut found: Vec<(Arc<DataFile>, Vec<String>)> = Vec::new();
-        for path in data_files(place) {
+        for path in data_files(place)? {
             if known.contains(&path) || gone.contains(&path) {
                 continue;
             }
@@ -165,7 +163,10 @@ impl Believed {
                     notes.txns.into_iter().for_each(|txn| self.add_txn(txn));
                     found.push((Arc::new(file), notes.replaces));
                 }
-                Err(fault) => put_aside(place, aside, &path, &fault)?,
+                Err(fault) => {
+                    is_readable(place, &path)?;
+                    put_aside(place, aside, &path, &fault)?;
+                }
             }
         }
         gone.extend(self.replaced(place, &found));
@@ -191,7 +192,9 @@ impl Believed {
         let mut gone = HashSet::new();
         for (old, new) in rewrites {
             // Where an old file is deleted already, the new ones have taken its place.
-            let are_there = old.iter().all(|path| place.root.stamp(&place.path_of(path)).is_ok());
+            let stamp = |path: &String| place.root.stamp(&place.path_of(path));
+            let is_missing = |path: &String| matches!(stamp(path), Err(RootError::NotFound(_)));
+            let are_there = !old.iter().any(is_missing);
             let before: Option<u64> = old.iter().map(|path| rows.get(path.as_str()).copied()).sum();
             let after: u64 = new.iter().map(|file| file.rows).sum();
             let is_whole = !place.table.key().is_empty() || !are_there || before.is_none_or(|before| before == after);
@@ -267,20 +270,20 @@ fn one_a_partition(files: &mut Vec<Arc<DataFile>>) {
 }
 
 /// The Parquet files in a table's partitions, by path below its folder.
-fn data_files(place: &TableLocation) -> Vec<String> {
+fn data_files(place: &TableLocation) -> Result<Vec<String>, RootError> {
     paths(place, &[])
 }
 
 /// Those of them that are none of these.
-pub(crate) fn paths(place: &TableLocation, but: &[Arc<DataFile>]) -> Vec<String> {
-    let unnamed = crate::store::table::orphans::unreferenced(place.table, place.root.as_ref(), but);
+pub(crate) fn paths(place: &TableLocation, but: &[Arc<DataFile>]) -> Result<Vec<String>, RootError> {
+    let unnamed = crate::store::table::orphans::unreferenced(place.table, place.root.as_ref(), but)?;
     let prefix = format!("{}/", place.table.name());
     let mut paths: Vec<String> = unnamed
         .into_iter()
         .filter_map(|file| file.path().strip_prefix(&prefix).map(str::to_owned))
         .collect();
     paths.sort();
-    paths
+    Ok(paths)
 }
 
 /// What the log would say of a file, and what it says itself.
@@ -306,6 +309,14 @@ pub(crate) fn read_file(place: &TableLocation, path: &str) -> Result<(DataFile, 
         ..described
     };
     Ok((described, notes))
+}
+
+/// An error where a store that does not answer is the reason why a file could not be read: it may be sound.
+pub(crate) fn is_readable(place: &TableLocation, path: &str) -> Result<(), RootError> {
+    match place.root.reader().digest(&place.path_of(path)) {
+        Err(error @ RootError::Ours(_)) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// A file that cannot be part of the table, kept from being deleted as one that nobody names.

@@ -20,8 +20,8 @@ use deltalake_core::kernel::transaction::CommitData;
 use deltalake_core::kernel::{Action, Add, LogicalFileView, Remove, Transaction};
 use deltalake_core::logstore::{CommitOrBytes, LogStoreRef, StorageConfig, default_logstore};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
-use object_store::ObjectStoreExt;
 use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,8 @@ enum Entry {
     /// What was meant to be written.
     Ours,
     Absent,
+    /// An entry of ours that says nothing, in its place: what was meant can come no more.
+    Fenced,
     /// Something of a stranger in the directory.
     Foreign,
 }
@@ -137,21 +139,12 @@ impl TableLog {
             })
         });
         let actions: Vec<Action> = removes.chain(add.into_iter().map(Action::Add)).collect();
-        let operation = DeltaOperation::Write {
-            mode: SaveMode::Append,
-            partition_by: Some(vec![self.table.partition_column().to_owned()]),
-            predicate: None,
-        };
         let txns = txns
             .iter()
             .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
             .collect();
-        let unsealed = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
-        let bytes = CommitData::new(actions, operation, unsealed, txns)
-            .get_bytes()
-            .map_err(StoreError::table(self.table, "encode a commit"))
-            .map_err(CommitError::NotWritten)?;
-        let bytes = checksums::seal(&bytes);
+        let encoded = self.encode(actions, txns);
+        let bytes = encoded.map_err(CommitError::NotWritten)?;
         let version = self.version + 1;
         let entry = CommitOrBytes::LogBytes(bytes.clone());
         let written = self
@@ -169,6 +162,22 @@ impl TableLog {
                 Ok(())
             }
             Entry::Absent => Err(CommitError::NotWritten(error)),
+            Entry::Fenced => {
+                self.version = version;
+                Err(CommitError::NotWritten(error))
+            }
+            Entry::Foreign if self.log.root.looks_cost() => {
+                // Of a server that had the bucket before, and whose last request took long: it may hold these rows,
+                // and others that nobody here knows. A start reads it.
+                let table = self.table.name();
+                tracing::error!(
+                    table,
+                    version,
+                    "a commit of another server came: this one commits no more; restart it"
+                );
+                self.in_doubt = true;
+                Err(CommitError::Unknown)
+            }
             Entry::Foreign => {
                 self.version = version;
                 Err(CommitError::NotWritten(error))
@@ -176,13 +185,36 @@ impl TableLog {
         }
     }
 
+    /// An entry's bytes.
+    fn encode(&self, actions: Vec<Action>, txns: Vec<Transaction>) -> Result<Bytes, StoreError> {
+        let operation = DeltaOperation::Write {
+            mode: SaveMode::Append,
+            partition_by: Some(vec![self.table.partition_column().to_owned()]),
+            predicate: None,
+        };
+        let unsealed = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
+        let bytes = CommitData::new(actions, operation, unsealed, txns).get_bytes();
+        let bytes = bytes.map_err(StoreError::table(self.table, "encode a commit"))?;
+        Ok(checksums::seal(&bytes))
+    }
+
     /// Finds out what a failed call left behind: the log may have the entry all the same. Returns only when that is
-    /// known, since until then the rows may neither be answered for nor be stored again.
+    /// known, since until then the rows may neither be answered for nor be stored again. A request to a bucket may
+    /// arrive after its answer was given up: an entry without rows is put into its place, so that it is refused.
     async fn settle(&mut self, version: u64, bytes: &Bytes, error: &StoreError) -> Result<Entry, CommitError> {
+        let fence = match self.log.root.looks_cost() {
+            true => self.encode(Vec::new(), Vec::new()).ok(),
+            false => None,
+        };
         loop {
-            let cause = match self.entry(version, bytes).await {
-                Ok(entry) => return Ok(entry),
-                Err(cause) => cause,
+            let cause = match (self.entry(version, bytes, fence.as_ref()).await, &fence) {
+                (Ok(Entry::Absent), Some(fence)) => match self.put_fence(version, fence).await {
+                    Ok(()) => return Ok(Entry::Fenced),
+                    // Also where the entry came just now: the next look finds it.
+                    Err(cause) => cause,
+                },
+                (Ok(entry), _) => return Ok(entry),
+                (Err(cause), _) => cause,
             };
             let (table, cause) = (self.table.name(), crate::store::table::error::chain(&cause));
             tracing::error!(table, version, %error, cause, "cannot see whether a commit was written; looking again");
@@ -199,19 +231,27 @@ impl TableLog {
 
     /// What the log has under a version, compared to what was meant. An entry of ours is written over by itself:
     /// whoever sees it does not know yet that it is synced.
-    async fn entry(&self, version: u64, bytes: &Bytes) -> object_store::Result<Entry> {
-        let store = self.log_store.object_store(None);
-        let path = Path::from(format!("_delta_log/{version:020}.json"));
+    async fn entry(&self, version: u64, bytes: &Bytes, fence: Option<&Bytes>) -> object_store::Result<Entry> {
+        let (store, path) = (self.log_store.object_store(None), entry_path(version));
         let found = match store.get(&path).await {
             Ok(found) => found.bytes().await?,
             Err(object_store::Error::NotFound { .. }) => return Ok(Entry::Absent),
             Err(error) => return Err(error),
         };
+        if fence == Some(&found) {
+            return Ok(Entry::Fenced);
+        }
         if found != *bytes {
             return Ok(Entry::Foreign);
         }
         store.put(&path, bytes.clone().into()).await?;
         Ok(Entry::Ours)
+    }
+
+    async fn put_fence(&self, version: u64, fence: &Bytes) -> object_store::Result<()> {
+        let (store, path) = (self.log_store.object_store(None), entry_path(version));
+        let put = store.put_opts(&path, fence.clone().into(), PutMode::Create.into());
+        put.await.map(drop)
     }
 
     /// What a checkpoint needs, so that it can be written while commits go on. None before there are so many commits
@@ -224,6 +264,10 @@ impl TableLog {
         let (log_store, log) = (self.log_store.clone(), self.log.clone());
         Some(Checkpoint::new(self.table, log_store, log, self.version))
     }
+}
+
+fn entry_path(version: u64) -> Path {
+    Path::from(format!("_delta_log/{version:020}.json"))
 }
 
 async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
@@ -330,9 +374,12 @@ fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
 mod tests {
     use super::*;
     use crate::store::log::opening::open;
+    use crate::store::root::bucket::BucketRoot;
+    use crate::store::root::contract::Root;
     use crate::store::root::local::LocalRoot;
     use deltalake_core::kernel::{DataType, PrimitiveType, StructField};
     use deltalake_core::operations::create::CreateBuilder;
+    use object_store::memory::InMemory;
     use std::path::Path as FsPath;
 
     fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> TableLocation {
@@ -426,5 +473,52 @@ mod tests {
         let mut log = loaded.log;
         log.commit(vec![], &[Arc::new(first)], &[], true).await.unwrap();
         assert_eq!(open().await.unwrap().files.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn in_a_bucket_what_may_still_come_is_kept_out() {
+        let root: Arc<dyn Root> = Arc::new(BucketRoot::of_store(Arc::new(InMemory::new())));
+        let _lock = root.lock().unwrap();
+        let stop = watch::Sender::new(false);
+        let open = || {
+            open(TableLocation {
+                table: Table::Samples,
+                root: root.clone(),
+                prefix: String::new(),
+                over: |_, store| store,
+                clock: Arc::new(Clock::system()),
+                stop: stop.subscribe(),
+            })
+        };
+        let mut log = open().await.unwrap().log;
+        let add = |name| add_action(Table::Samples, &file(Table::Samples, name), true);
+        let (version, error) = (log.version + 1, StoreError::Stopping);
+        let late = log.encode(vec![Action::Add(add("late"))], vec![]).unwrap();
+        let found = log.settle(version, &late, &error).await.unwrap();
+        assert!(matches!(found, Entry::Fenced));
+        let (store, path) = (log.log_store.object_store(None), entry_path(version));
+        let came = store.put_opts(&path, late.clone().into(), PutMode::Create.into()).await;
+        assert!(
+            matches!(came, Err(object_store::Error::AlreadyExists { .. })),
+            "{came:?}"
+        );
+        log.version = version;
+        log.commit(vec![add("next")], &[], &[], true).await.unwrap();
+        let loaded = open().await.unwrap();
+        assert_eq!((loaded.files.len(), loaded.log.version), (1, version + 1));
+        assert!(loaded.files[0].path.contains("next") && loaded.faults.is_empty());
+        // An entry of another server, or what was meant, is found as it is.
+        let mut log = loaded.log;
+        let foreign = log.settle(version + 1, &late, &error).await.unwrap();
+        assert!(matches!(foreign, Entry::Foreign));
+        let ours = store
+            .get(&entry_path(version + 1))
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
+        let ours = log.settle(version + 1, &ours, &error).await.unwrap();
+        assert!(matches!(ours, Entry::Ours));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::store::root::error::RootError;
 use crate::store::root::reader::RangeReader;
+use crate::store::root::traffic::Traffic;
 use bytes::Bytes;
 use object_store::ObjectStore;
 use std::sync::Arc;
@@ -45,6 +46,32 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     /// prefix that is not there.
     fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError>;
 
+    /// What is in the folders directly below a prefix, of the folders that are wanted and the names that are, as
+    /// `folder/name`, in no order. A folder that cannot be listed by itself is left out.
+    fn names_below(
+        &self,
+        prefix: &str,
+        folders: &dyn Fn(&str) -> bool,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Named>, RootError> {
+        let mut all = Vec::new();
+        for folder in self.names(prefix, folders)? {
+            let path_of = |name: &str| format!("{}/{name}", folder.name);
+            let is_wanted = |name: &str| wanted(&path_of(name));
+            let named = self.names(&format!("{prefix}/{}", folder.name), &is_wanted);
+            all.extend(named.unwrap_or_default().into_iter().map(|named| Named {
+                name: path_of(&named.name),
+                bytes: named.bytes,
+            }));
+        }
+        Ok(all)
+    }
+
+    /// Whether a look at an object costs a request. Then nobody looks before each reading whether it is what it was.
+    fn looks_cost(&self) -> bool {
+        false
+    }
+
     /// Makes room for objects below a prefix, durably. A bucket needs none.
     fn prepare(&self, prefix: &str) -> Result<(), RootError>;
 
@@ -56,7 +83,8 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     fn set_aside(&self, path: &str, to: &str) -> Result<(), RootError>;
 
     /// What is below each of two prefixes changes places with what is below the other, durably, and in one step where
-    /// the place can do that. Where the second is not there, it is as if nothing were below it.
+    /// the place can do that. Elsewhere the next [`Root::lock`] ends what was cut off. Where the second is not there,
+    /// it is as if nothing were below it.
     fn exchange(&self, new: &str, old: &str) -> Result<(), RootError>;
 
     /// Removes a folder if nothing is in it. A bucket has no folders.
@@ -67,6 +95,18 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
 
     /// Reads objects, for threads that may wait. Never waits itself.
     fn reader(&self) -> Arc<dyn RangeReader>;
+
+    /// What was read may be kept in memory for the next reader, up to so many bytes. Gives the bytes that it may take:
+    /// none where the machine keeps it anyhow.
+    fn keeps(&self, most_bytes: usize) -> usize {
+        let _ = most_bytes;
+        0
+    }
+
+    /// What was asked of a place that is not on this machine; none of a disk.
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        None
+    }
 }
 
 /// Held by the process that writes.

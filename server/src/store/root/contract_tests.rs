@@ -1,5 +1,6 @@
 //! What every data root does, and that each one does it.
 
+use crate::store::root::bucket::BucketRoot;
 use crate::store::root::contract::{Named, Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::local::LocalRoot;
@@ -7,6 +8,7 @@ use crate::store::root::open::{OpenError, open};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use std::path::Path as FsPath;
+use std::sync::Arc;
 
 fn text(root: &dyn Root, path: &str) -> String {
     let bytes = root.reader().whole(path).unwrap();
@@ -107,6 +109,53 @@ fn a_folder_is_a_root() {
     keeps_the_contract(&root);
     assert_eq!(names(&root, "tmp"), [""; 0], "nothing is left where files are begun");
     drop(lock);
+}
+
+#[test]
+fn a_bucket_is_a_root_for_who_has_its_lease() {
+    let store = Arc::new(object_store::memory::InMemory::new());
+    let root = BucketRoot::of_store(store.clone());
+    let refused = |root: &BucketRoot| root.replace("a", "1".into()).unwrap_err().to_string();
+    assert!(refused(&root).contains("does not hold the bucket's lease"));
+    let lock = root.lock().unwrap();
+    keeps_the_contract(&root);
+    root.replace("kept", "1".into()).unwrap();
+    drop(lock);
+    assert!(refused(&root).contains("does not hold the bucket's lease"));
+    // It was released, so the next one has it at once.
+    let next = BucketRoot::of_store(store);
+    let _lock = next.lock().unwrap();
+    assert_eq!((text(&next, "kept"), names(&next, "probe")), ("1".to_owned(), vec![]));
+    assert!(refused(&root).contains("does not hold the bucket's lease"));
+    next.probe(&[]).unwrap();
+    assert!(root.probe(&[]).is_err());
+}
+
+#[test]
+fn names_below_are_those_of_the_folders_that_are_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = BucketRoot::of_store(Arc::new(object_store::memory::InMemory::new()));
+    let roots: [&dyn Root; 2] = [&LocalRoot::open(dir.path()).unwrap(), &bucket];
+    for root in roots {
+        let _lock = root.lock().unwrap();
+        for path in [
+            "t/day=1/a.parquet",
+            "t/day=2/b.parquet",
+            "t/day=2/c.txt",
+            "t/_log/d.parquet",
+            "u/day=1/e.parquet",
+        ] {
+            root.create(path, "12".into()).unwrap();
+        }
+        let found = root.names_below("t", &|name| name.starts_with("day="), &|path| {
+            path.ends_with(".parquet")
+        });
+        let mut found = found.unwrap();
+        found.sort();
+        let (a, b) = ("day=1/a.parquet".to_owned(), "day=2/b.parquet".to_owned());
+        assert_eq!(found, [a, b].map(|name| Named { name, bytes: 2 }));
+        assert!(root.names_below("v", &|_| true, &|_| true).unwrap().is_empty());
+    }
 }
 
 #[test]

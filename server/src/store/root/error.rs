@@ -16,7 +16,8 @@ pub(crate) enum RootError {
     /// There is no space left, or a quota is used up.
     #[error(transparent)]
     Full(Failure),
-    /// The server lacks descriptors or memory: this is no property of the object.
+    /// The server lacks descriptors or memory, or a store does not answer as it should: this is no property of the
+    /// object.
     #[error(transparent)]
     Ours(Failure),
     #[error(transparent)]
@@ -39,6 +40,14 @@ impl RootError {
         kind(Failure {
             object: object.to_owned(),
             source,
+        })
+    }
+
+    /// No property of the object, whatever the cause says.
+    pub(crate) fn ours(object: &str, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Ours(Failure {
+            object: object.to_owned(),
+            source: cause.into(),
         })
     }
 

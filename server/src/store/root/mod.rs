@@ -19,4 +19,5 @@ pub(crate) mod open;
 pub(crate) mod reader;
 #[cfg(test)]
 mod reader_tests;
+pub(crate) mod traffic;
 pub(crate) mod waiting;

@@ -29,7 +29,9 @@ pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
         return match url.and_then(|url| url.to_file_path().ok()) {
             Some(path) => open(&path),
             // A URL that was not understood may hold a password.
-            None => Err(OpenError::Unsupported { url: format!("{scheme}://…") }),
+            None => Err(OpenError::Unsupported {
+                url: format!("{scheme}://…"),
+            }),
         };
     }
     let root = LocalRoot::open(place).map_err(OpenError::Failed)?;

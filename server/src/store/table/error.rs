@@ -17,15 +17,15 @@ pub enum StoreError {
         cause: Arc<dyn Error + Send + Sync>,
     },
     /// Another process has the data directory open: the server does not start.
-    #[error(
-        "data directory {name} is in use by another stakeout-server; stop it, or give another directory with --data"
-    )]
+    #[error("data directory {name} is in use by another stakeout-server; stop it, or give another place with --data")]
     Locked {
         /// Its path.
         name: String,
     },
-    /// Data can be kept in a local directory only: the server does not start.
-    #[error("--data {url}: object stores are not supported yet; give a local directory")]
+    /// Data cannot be kept at such a place: the server does not start.
+    #[error(
+        "--data {url}: no such place is known; give a directory, or a bucket as s3://BUCKET/PREFIX, gs:// or az://"
+    )]
     Unsupported {
         /// The URL that was given.
         url: String,

@@ -2,8 +2,8 @@
 //!
 //! A data file's name ends in the hash of its content. Before a reader opens a file for the first time, the whole
 //! file is compared with it; so it is again when its size or times are others than then, and once a day by
-//! maintenance. A damaged file is left out of answers and rewrites and stays where it is; it is listed until it is
-//! sound again or older than the retention.
+//! maintenance. In a bucket only maintenance compares, once a month. A damaged file is left out of answers and rewrites
+//! and stays where it is; it is listed until it is sound again or older than the retention.
 
 use crate::lock::lock_mutex;
 use crate::store::root::contract::{Root, Stamp};
@@ -20,6 +20,9 @@ const NAME_END: &str = ".zstd.parquet";
 
 /// Maintenance compares a file again after this time.
 const COMPARE_AGAIN: Duration = Duration::from_secs(24 * 3600);
+
+/// The same in a bucket, whose store keeps hashes of its own: it costs requests and transfer.
+const COMPARE_FAR_AGAIN: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Bytes that maintenance compares in one round: 6 MiB a second, or half a terabyte a day, at the usual interval.
 const BYTES_A_ROUND: u64 = 64 << 20;
@@ -134,6 +137,12 @@ impl Corruption {
     }
 
     fn is_sound(&self, table: Table, file: &DataFile) -> bool {
+        if self.root.looks_cost() {
+            // To compare it would be to fetch all of it for what may be a few pages: maintenance does that.
+            let found = lock_mutex(&self.found);
+            let found = found[table.index()].get(&file.path);
+            return found.is_none_or(|found| found.fault.is_none());
+        }
         let stamp = self.root.stamp(&table.path_of(&file.path));
         {
             let found = lock_mutex(&self.found);
@@ -185,6 +194,10 @@ impl Corruption {
     /// Compares files that have not been for a day, some at a time, and forgets those that are gone.
     pub(crate) fn scrub<'f>(&self, files_of: impl Fn(Table) -> &'f [Arc<DataFile>]) {
         let mut bytes = 0;
+        let again = match self.root.looks_cost() {
+            true => COMPARE_FAR_AGAIN,
+            false => COMPARE_AGAIN,
+        };
         for table in Table::ALL {
             let files = files_of(table);
             let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
@@ -192,7 +205,7 @@ impl Corruption {
             for file in files {
                 let fresh = lock_mutex(&self.found)[table.index()]
                     .get(&file.path)
-                    .is_some_and(|found| found.at.elapsed() < COMPARE_AGAIN);
+                    .is_some_and(|found| found.at.elapsed() < again);
                 if fresh || bytes > BYTES_A_ROUND {
                     continue;
                 }

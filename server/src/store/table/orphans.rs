@@ -1,6 +1,7 @@
 //! Files in the data root that no table has any more.
 
-use crate::store::root::contract::Root;
+use crate::store::root::contract::{Named, Root};
+use crate::store::root::error::RootError;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
 use std::collections::{BTreeMap, HashSet};
@@ -57,23 +58,16 @@ pub(crate) fn stale(garbage: &[ObsoleteFile]) -> Vec<(Table, Stale, usize, u64)>
 }
 
 /// Data files in a table's folder that are not part of the table: replaced ones, and those of a commit that did not
-/// end. Folders that cannot be listed are left out. Waits for the root.
-pub(crate) fn unreferenced(table: Table, root: &dyn Root, files: &[Arc<DataFile>]) -> Vec<ObsoleteFile> {
+/// end. Waits for the root.
+pub(crate) fn unreferenced(
+    table: Table,
+    root: &dyn Root,
+    files: &[Arc<DataFile>],
+) -> Result<Vec<ObsoleteFile>, RootError> {
     let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    let mut garbage = Vec::new();
     let is_partition = |name: &str| name.starts_with(table.partition_column());
-    for partition in root.names(table.name(), &is_partition).unwrap_or_default() {
-        let path_of = |name: &str| format!("{}/{name}", partition.name);
-        let is_unnamed = |name: &str| name.ends_with(".parquet") && !named.contains(path_of(name).as_str());
-        let folder = table.path_of(&partition.name);
-        for file in root.names(&folder, &is_unnamed).unwrap_or_default() {
-            garbage.push(ObsoleteFile::new(
-                table,
-                Stale::Replaced,
-                &path_of(&file.name),
-                file.bytes,
-            ));
-        }
-    }
-    garbage
+    let is_unnamed = |path: &str| path.ends_with(".parquet") && !named.contains(path);
+    let found = root.names_below(table.name(), &is_partition, &is_unnamed)?;
+    let obsolete = |file: Named| ObsoleteFile::new(table, Stale::Replaced, &file.name, file.bytes);
+    Ok(found.into_iter().map(obsolete).collect())
 }

@@ -1,17 +1,27 @@
-//! Reads objects of a bucket, on threads that may wait.
+//! Reads objects of a bucket, on threads that may wait. Pages of data files are kept in memory: they never change.
 
 use crate::store::root::bucket::io_threads::IoThreads;
+use crate::store::root::bucket::pages::{PAGE_BYTES, Pages};
+use crate::store::root::bucket::words;
 use crate::store::root::error::RootError;
 use crate::store::root::reader::{Digest, OpenObject, RangeReader};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes that are fetched at once for small reads, from a multiple of them on.
-const PAGE_BYTES: u64 = 1 << 20;
+/// Requests of one call that are on their way at the same time.
+const AT_ONCE: usize = 8;
+
+/// The same of small objects.
+const MANY: usize = 32;
+
+/// Pages that are fetched beyond those that are wanted, where the one before them was read.
+const AHEAD: u64 = 3;
 
 /// Bytes that are fetched and hashed at a time.
 const PIECE_BYTES: u64 = 8 << 20;
@@ -22,46 +32,140 @@ pub(super) struct BucketReader {
     /// Relative to the root.
     pub(super) objects: Arc<dyn ObjectStore>,
     pub(super) threads: Arc<IoThreads>,
+    pub(super) pages: Arc<Pages>,
     /// Of the root, without a `/` at its end.
     pub(super) name: String,
 }
 
+/// Whether an object never changes: a data file, whose name is used once.
+fn is_data_file(path: &str) -> bool {
+    path.ends_with(".parquet") && !path.contains("_delta_log/")
+}
+
+/// Pages in which bytes lie.
+fn pages_of(range: &Range<u64>) -> Range<u64> {
+    range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES)
+}
+
 impl BucketReader {
-    fn fetch(&self, path: &str, range: Range<u64>) -> Result<Bytes, RootError> {
-        let fetched = self.ranges(path, std::slice::from_ref(&range))?.pop();
-        fetched.ok_or_else(|| RootError::new(path, "no bytes were read"))
+    /// The bytes of these ranges, none of them empty; fewer where the object ends.
+    fn fetch(&self, path: &str, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, RootError> {
+        let (objects, at) = (self.objects.clone(), Path::from(path));
+        self.threads.wait(path, async move {
+            let each = |range: Range<u64>| {
+                let (objects, at) = (objects.clone(), at.clone());
+                async move { objects.get_range(&at, range).await }
+            };
+            let requests: Vec<_> = ranges.into_iter().map(each).collect();
+            futures::stream::iter(requests).buffered(AT_ONCE).try_collect().await
+        })
+    }
+
+    /// Pages of a data file.
+    fn pages(&self, path: &str, name: &Arc<str>, wanted: &BTreeSet<u64>) -> Result<HashMap<u64, Bytes>, RootError> {
+        self.pages.get(name, wanted, |stretches| {
+            let bytes = stretches
+                .iter()
+                .map(|pages| pages.start() * PAGE_BYTES..(pages.end() + 1) * PAGE_BYTES);
+            self.fetch(path, bytes.collect())
+        })
+    }
+
+    /// What the error of a call means, where the object ends before what was to be read: a store only says that it
+    /// has no such range.
+    fn ends(&self, path: &str, ranges: &[Range<u64>]) -> Option<RootError> {
+        let length = self.length(path).ok()?;
+        let last = ranges.iter().map(|range| range.end).max()?;
+        (last > length).then(|| ends_at(path, length))
+    }
+
+    fn read(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, RootError> {
+        let wanted = ranges.iter().filter(|range| !range.is_empty());
+        if is_data_file(path) {
+            let wanted: BTreeSet<u64> = wanted.flat_map(pages_of).collect();
+            let pages = self.pages(path, &Arc::from(path), &wanted)?;
+            return ranges.iter().map(|range| cut(path, &pages, range)).collect();
+        }
+        let mut fetched = self.fetch(path, wanted.cloned().collect())?.into_iter();
+        let whole = |range: &Range<u64>| match range.is_empty() {
+            true => Ok(Bytes::new()),
+            false => fetched
+                .next()
+                .filter(|bytes| bytes.len() as u64 == range.end - range.start)
+                .ok_or_else(|| RootError::new(path, "fewer bytes came than were asked for")),
+        };
+        ranges.iter().map(whole).collect()
     }
 }
 
+fn ends_at(path: &str, length: u64) -> RootError {
+    RootError::new(
+        path,
+        format!("the object ends at {length}, in the middle of what is said to be read"),
+    )
+}
+
+/// The bytes of a range, of its pages.
+fn cut(path: &str, pages: &HashMap<u64, Bytes>, range: &Range<u64>) -> Result<Bytes, RootError> {
+    if range.is_empty() {
+        return Ok(Bytes::new());
+    }
+    let mut parts = Vec::new();
+    for page in pages_of(range) {
+        let begins = page * PAGE_BYTES;
+        let (from, to) = (
+            range.start.max(begins) - begins,
+            range.end.min(begins + PAGE_BYTES) - begins,
+        );
+        let bytes = pages.get(&page).filter(|bytes| to <= bytes.len() as u64);
+        let bytes = bytes.ok_or_else(|| RootError::new(path, "fewer bytes came than were asked for"))?;
+        parts.push(bytes.slice(from as usize..to as usize));
+    }
+    if parts.len() == 1 {
+        return Ok(parts.remove(0));
+    }
+    let mut whole = BytesMut::with_capacity((range.end - range.start) as usize);
+    parts.iter().for_each(|part| whole.extend_from_slice(part));
+    Ok(whole.freeze())
+}
+
 impl RangeReader for BucketReader {
-    /// Ranges with less than 1 MiB between them are fetched by one request, up to 10 requests at once: the defaults of
-    /// the object store's library.
     fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, RootError> {
-        // An empty range is no valid request.
-        let wanted: Vec<Range<u64>> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
-        let mut fetched = Vec::new();
-        if !wanted.is_empty() {
-            let (objects, at) = (self.objects.clone(), Path::from(path));
-            let read = async move { objects.get_ranges(&at, &wanted).await };
-            fetched = self.threads.wait(path, read)?;
+        match self.read(path, ranges) {
+            Err(error @ (RootError::Other(_) | RootError::Ours(_))) => Err(self.ends(path, ranges).unwrap_or(error)),
+            read => read,
         }
-        let mut fetched = fetched.into_iter();
-        let whole = |range: &Range<u64>| {
-            let bytes = if range.is_empty() { Some(Bytes::new()) } else { fetched.next() };
-            let length = range.end.saturating_sub(range.start);
-            bytes
-                .filter(|bytes| bytes.len() as u64 == length)
-                .ok_or_else(|| RootError::new(path, format!("the object ends before {}", range.end)))
+    }
+
+    /// A missing object is told by the store at once: one request, where the length would be another.
+    fn whole(&self, path: &str) -> Result<Bytes, RootError> {
+        let (objects, at) = (self.objects.clone(), Path::from(path));
+        self.threads
+            .wait(path, async move { objects.get(&at).await?.bytes().await })
+    }
+
+    fn each(&self, paths: &[String]) -> Vec<Result<Bytes, RootError>> {
+        let request = |path: &String| {
+            let (objects, at) = (self.objects.clone(), Path::from(path.as_str()));
+            async move { objects.get(&at).await?.bytes().await }
         };
-        ranges.iter().map(whole).collect()
+        let requests: Vec<_> = paths.iter().map(request).collect();
+        let read = async move { Ok(futures::stream::iter(requests).buffered(MANY).collect::<Vec<_>>().await) };
+        match self.threads.wait("", read) {
+            Ok(read) => paths
+                .iter()
+                .zip(read)
+                .map(|(path, read)| read.map_err(|cause| words::error(path, cause)))
+                .collect(),
+            Err(_) => paths.iter().map(|path| self.whole(path)).collect(),
+        }
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn OpenObject>, RootError> {
         Ok(Arc::new(Opened {
             length: self.length(path)?,
-            path: path.to_owned(),
+            path: path.into(),
             reader: self.clone(),
-            page: Mutex::default(),
         }))
     }
 
@@ -76,7 +180,13 @@ impl RangeReader for BucketReader {
         let (mut at, mut hash) = (0, Xxh3::new());
         while at < length {
             let end = length.min(at + PIECE_BYTES);
-            hash.update(&self.fetch(path, at..end)?);
+            // What lies in the bucket, never what is kept of it.
+            let pieces = self.fetch(path, vec![at..end])?;
+            let read: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+            if read != end - at {
+                return Err(ends_at(path, at + read));
+            }
+            pieces.iter().for_each(|piece| hash.update(piece));
             at = end;
         }
         Ok(Digest {
@@ -93,15 +203,24 @@ impl RangeReader for BucketReader {
     }
 }
 
-/// An object whose small reads come from the page that was fetched last.
+/// An object that is read in small pieces, mostly one behind the other.
 #[derive(Debug)]
 struct Opened {
     /// Below the root.
-    path: String,
+    path: Arc<str>,
     reader: BucketReader,
     length: u64,
-    /// Where it begins, and its bytes.
-    page: Mutex<(u64, Bytes)>,
+}
+
+impl Opened {
+    /// The pages of a range, and some more where it goes on from what was read.
+    fn wanted(&self, range: &Range<u64>) -> BTreeSet<u64> {
+        let pages = pages_of(range);
+        let has = |page: u64| self.reader.pages.has(&self.path, page);
+        let goes_on = pages.start > 0 && has(pages.start - 1) && !has(pages.start);
+        let ahead = if goes_on { AHEAD } else { 0 };
+        (pages.start..(pages.end + ahead).min(self.length.div_ceil(PAGE_BYTES))).collect()
+    }
 }
 
 impl OpenObject for Opened {
@@ -111,21 +230,16 @@ impl OpenObject for Opened {
 
     fn range(&self, range: Range<u64>) -> Result<Bytes, RootError> {
         if range.end > self.length {
-            let ends = format!("the object ends at {}, before what is said to be read", self.length);
-            return Err(RootError::new(&self.path, ends));
+            return Err(ends_at(&self.path, self.length));
+        }
+        if !is_data_file(&self.path) {
+            let read = self.reader.ranges(&self.path, std::slice::from_ref(&range))?.pop();
+            return read.ok_or_else(|| RootError::new(&self.path, "no bytes were read"));
         }
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        let (start, held) = self.page.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if range.start >= start && range.end <= start + held.len() as u64 {
-            return Ok(held.slice((range.start - start) as usize..(range.end - start) as usize));
-        }
-        let first = range.start / PAGE_BYTES * PAGE_BYTES;
-        let last = range.end.next_multiple_of(PAGE_BYTES).min(self.length);
-        let page = self.reader.fetch(&self.path, first..last)?;
-        let piece = page.slice((range.start - first) as usize..(range.end - first) as usize);
-        *self.page.lock().unwrap_or_else(PoisonError::into_inner) = (first, page);
-        Ok(piece)
+        let pages = self.reader.pages(&self.path, &self.path, &self.wanted(&range))?;
+        cut(&self.path, &pages, &range)
     }
 }

@@ -1,26 +1,41 @@
 //! The data root in a bucket.
 
 use crate::store::root::bucket::bucket_reader::BucketReader;
+use crate::store::root::bucket::counted::Counted;
+use crate::store::root::bucket::exchange;
 use crate::store::root::bucket::guarded::Guarded;
 use crate::store::root::bucket::io_threads::IoThreads;
 use crate::store::root::bucket::lease::{Holding, Lease};
+use crate::store::root::bucket::pages::Pages;
 use crate::store::root::bucket::place::{self, Place, SCHEMES};
 use crate::store::root::contract::{Lock, LogRoot, Named, Root, Stamp, Version};
 use crate::store::root::error::RootError;
 use crate::store::root::reader::RangeReader;
+use crate::store::root::traffic::Traffic;
 use bytes::Bytes;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion, WriteMultipart,
+};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use url::Url;
 
 /// The object that its holder renews.
 const LEASE: &str = "lease";
 
-/// Where a start and a probe try whether they can write.
+/// Where a start tries whether it can write.
 const PROBE: &str = "probe";
+
+/// Larger objects are put in parts: a request has to end within its time.
+const LARGE_BYTES: usize = 16 << 20;
+
+const PART_BYTES: usize = 8 << 20;
+
+/// Parts that are on their way at the same time.
+const PARTS_AT_ONCE: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -31,6 +46,8 @@ pub(crate) struct BucketRoot {
     /// Relative to the root, guarded.
     objects: Arc<dyn ObjectStore>,
     reader: Arc<BucketReader>,
+    pages: Arc<Pages>,
+    traffic: Arc<Traffic>,
 }
 
 impl BucketRoot {
@@ -43,8 +60,18 @@ impl BucketRoot {
     pub(crate) fn open(url: &Url) -> Result<Self, RootError> {
         // The URL may hold a password.
         let name = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
-        let place = place::of(url).map_err(|cause| RootError::new(&name, cause))?;
         let threads = Arc::new(IoThreads::start().map_err(|cause| RootError::new(&name, cause))?);
+        let traffic = Arc::new(Traffic::default());
+        let connector = Counted {
+            traffic: traffic.clone(),
+            runtime: threads.handle().clone(),
+        };
+        let place = place::of(url, connector).map_err(|cause| RootError::new(&name, cause))?;
+        Ok(Self::over(place, threads, traffic))
+    }
+
+    fn over(place: Place, threads: Arc<IoThreads>, traffic: Arc<Traffic>) -> Self {
+        let pages = Arc::new(Pages::new(traffic.clone()));
         let holding = Arc::new(Holding::default());
         let guarded: Arc<dyn ObjectStore> = Arc::new(Guarded {
             inner: place.store.clone(),
@@ -54,15 +81,29 @@ impl BucketRoot {
         let reader = Arc::new(BucketReader {
             objects: objects.clone(),
             threads: threads.clone(),
+            pages: pages.clone(),
             name: place.url.to_string(),
         });
-        Ok(Self {
+        Self {
             place,
             threads,
             holding,
             objects,
             reader,
-        })
+            pages,
+            traffic,
+        }
+    }
+
+    /// Below a prefix of a store that is at hand.
+    #[cfg(test)]
+    pub(crate) fn of_store(store: Arc<dyn ObjectStore>) -> Self {
+        let place = Place {
+            store,
+            url: Url::parse("s3://bucket/some/prefix").unwrap(),
+            prefix: Path::from("some/prefix"),
+        };
+        Self::over(place, Arc::new(IoThreads::start().unwrap()), Arc::default())
     }
 
     fn put(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<(), RootError> {
@@ -80,44 +121,69 @@ impl BucketRoot {
         })
     }
 
-    /// Moves all that is below a prefix.
-    fn rename_all(&self, from: &str, to: &str) -> Result<(), RootError> {
-        let (objects, at, to) = (self.objects.clone(), Path::from(from), Path::from(to));
-        self.threads.wait(from, async move {
-            let found: Vec<_> = objects.list(Some(&at)).try_collect().await?;
-            for meta in &found {
-                let below = meta.location.prefix_match(&at).into_iter().flatten();
-                let target: Path = to.parts().chain(below).collect();
-                objects.copy(&meta.location, &target).await?;
+    /// A large object goes in parts. The lease keeps others from putting the same one meanwhile; a look says whether it
+    /// is there already.
+    fn upload(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
+        match self.reader.length(path) {
+            Ok(_) => return Err(RootError::new(path, std::io::Error::from(ErrorKind::AlreadyExists))),
+            Err(RootError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let (objects, at) = (self.objects.clone(), Path::from(path));
+        self.threads.wait(path, async move {
+            let upload = objects.put_multipart(&at).await?;
+            let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
+                    // What was sent is waste that costs: it is removed, if that can be done.
+                    let _ = upload.abort().await;
+                    return Err(error);
+                }
+                upload.put(rest.split_to(rest.len().min(PART_BYTES)));
             }
-            for meta in found {
-                objects.delete(&meta.location).await?;
-            }
-            Ok(())
-        })
+            upload.finish().await
+        })?;
+        Ok(())
     }
 
-    /// Of two puts where nothing is, the second must be refused: without that two servers could write the same commit.
+    /// Of two puts where nothing is the second must be refused, and so must one over another version than is there:
+    /// without that two servers could write the same commit, or both have the lease.
     fn needs_conditional_puts(&self, objects: Arc<dyn ObjectStore>) -> Result<(), RootError> {
         let path = format!("{PROBE}/{}", uuid::Uuid::new_v4());
         let at = Path::from(path.as_str());
-        let is_refused = self.threads.wait(&path, async move {
-            let create = || objects.put_opts(&at, "probe".into(), PutOptions::from(PutMode::Create));
-            match create().await {
+        let honoured = self.threads.wait(&path, async move {
+            let put = |text: &'static str, mode: PutMode| objects.put_opts(&at, text.into(), mode.into());
+            let first = match put("probe", PutMode::Create).await {
+                Ok(done) => Some(UpdateVersion::from(done)),
                 // The answer of a try that succeeded was lost.
-                Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
+                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => None,
                 Err(error) => return Err(error),
-            }
-            let second = create().await;
+            };
+            let create = is_refused(put("probe", PutMode::Create).await)?;
+            put("changed", PutMode::Overwrite).await?;
+            let update = match first {
+                Some(first) => is_refused(put("probe", PutMode::Update(first)).await)?,
+                None => true,
+            };
             objects.delete(&at).await?;
-            match second {
-                Ok(_) => Ok(false),
-                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(true),
-                Err(error) => Err(error),
-            }
+            Ok((create, update))
         })?;
-        let words = "this object store does not honour conditional puts (If-None-Match): it cannot hold the data";
-        is_refused.then_some(()).ok_or_else(|| RootError::new("", words))
+        let lacks = match honoured {
+            (true, true) => return Ok(()),
+            (false, _) => "If-None-Match",
+            (true, false) => "If-Match",
+        };
+        let words = format!("this object store does not honour conditional puts ({lacks}): it cannot hold the data");
+        Err(RootError::new("", words))
+    }
+}
+
+fn is_refused(put: object_store::Result<PutResult>) -> object_store::Result<bool> {
+    match put {
+        Ok(_) => Ok(false),
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
@@ -145,25 +211,23 @@ impl Root for BucketRoot {
             Arc::new(PrefixStore::new(self.place.store.clone(), self.place.prefix.clone()));
         self.needs_conditional_puts(store.clone())?;
         let taking = Lease::take(store, Path::from(LEASE), self.holding.clone(), self.threads.clone());
-        match self.threads.wait(LEASE, taking)? {
-            Some(lease) => Ok(Box::new(lease)),
-            None => {
-                let held = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "another server renews the lease");
-                Err(RootError::new(LEASE, held))
-            }
-        }
+        let Some(lease) = self.threads.wait(LEASE, taking)? else {
+            let held = std::io::Error::new(ErrorKind::AlreadyExists, "another server renews the lease");
+            return Err(RootError::new(LEASE, held));
+        };
+        let objects = self.objects.clone();
+        self.threads.wait("", async move { exchange::resume(&objects).await })?;
+        Ok(Box::new(lease))
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, RootError> {
         Ok(None)
     }
 
+    /// The lease is renewed by writing: as long as it is held nothing more has to be tried.
     fn probe(&self, _prefixes: &[&str]) -> Result<(), RootError> {
-        let path = format!("{PROBE}/{}", uuid::Uuid::new_v4());
-        self.put(&path, "probe".into(), PutMode::Overwrite)?;
-        self.reader.whole(&path)?;
-        let (objects, at) = (self.objects.clone(), Path::from(path.as_str()));
-        self.threads.wait(&path, async move { objects.delete(&at).await })
+        let held = self.holding.until().map(drop);
+        held.map_err(|cause| RootError::ours(LEASE, cause))
     }
 
     fn stamp(&self, path: &str) -> Result<Stamp, RootError> {
@@ -177,11 +241,18 @@ impl Root for BucketRoot {
     }
 
     fn create(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
+        if bytes.len() > LARGE_BYTES {
+            return self.upload(path, bytes);
+        }
         match self.put(path, bytes.clone(), PutMode::Create) {
             Err(RootError::Exists(failure)) => {
                 // A put that succeeded is tried again when its answer is lost, and refused then.
                 let is_ours = self.reader.whole(path).is_ok_and(|found| found == bytes);
-                if is_ours { Ok(()) } else { Err(RootError::Exists(failure)) }
+                if is_ours {
+                    Ok(())
+                } else {
+                    Err(RootError::Exists(failure))
+                }
             }
             put => put,
         }
@@ -204,6 +275,31 @@ impl Root for BucketRoot {
         Ok(named.collect())
     }
 
+    fn names_below(
+        &self,
+        prefix: &str,
+        folders: &dyn Fn(&str) -> bool,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Named>, RootError> {
+        let (objects, at) = (self.objects.clone(), Path::from(prefix));
+        let listed = async move { objects.list(Some(&at)).try_collect::<Vec<_>>().await };
+        let listed = self.threads.wait(prefix, listed)?;
+        let below = format!("{prefix}/");
+        let named = listed.into_iter().filter_map(|meta| {
+            let location: &str = meta.location.as_ref();
+            let name = location.strip_prefix(below.as_str())?;
+            let (folder, file) = name.split_once('/')?;
+            let is_wanted = !file.contains('/') && folders(folder) && wanted(name);
+            let name = name.to_owned();
+            is_wanted.then_some(Named { name, bytes: meta.size })
+        });
+        Ok(named.collect())
+    }
+
+    fn looks_cost(&self) -> bool {
+        true
+    }
+
     fn prepare(&self, _prefix: &str) -> Result<(), RootError> {
         Ok(())
     }
@@ -216,12 +312,11 @@ impl Root for BucketRoot {
         self.rename(path, to)
     }
 
-    /// Not in one step: a start that finds no log makes it anew, from the files.
     fn exchange(&self, new: &str, old: &str) -> Result<(), RootError> {
-        let kept = format!("{new}.old");
-        self.rename_all(old, &kept)?;
-        self.rename_all(new, old)?;
-        self.rename_all(&kept, new)
+        let (objects, new, object) = (self.objects.clone(), new.to_owned(), old);
+        let old = old.to_owned();
+        self.threads
+            .wait(object, async move { exchange::exchange(&objects, &new, &old).await })
     }
 
     fn prune(&self, _prefix: &str) -> Result<(), RootError> {
@@ -238,5 +333,14 @@ impl Root for BucketRoot {
 
     fn reader(&self) -> Arc<dyn RangeReader> {
         self.reader.clone()
+    }
+
+    fn keeps(&self, most_bytes: usize) -> usize {
+        self.pages.limit(most_bytes);
+        most_bytes
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        Some(self.traffic.clone())
     }
 }

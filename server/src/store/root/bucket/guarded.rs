@@ -52,6 +52,10 @@ impl ObjectStore for Guarded {
         self.inner.list(prefix)
     }
 
+    fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list_with_offset(prefix, offset)
+    }
+
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         self.inner.list_with_delimiter(prefix).await
     }
@@ -71,7 +75,8 @@ struct GuardedUpload {
 #[async_trait]
 impl MultipartUpload for GuardedUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        self.inner.put_part(data)
+        let (part, holding) = (self.inner.put_part(data), self.holding.clone());
+        Box::pin(async move { holding.while_held(part).await })
     }
 
     async fn complete(&mut self) -> Result<PutResult> {

@@ -1,5 +1,6 @@
 //! Threads that serve requests to the bucket, for callers that wait.
 
+use crate::store::root::bucket::words;
 use crate::store::root::error::RootError;
 use std::future::Future;
 use std::sync::mpsc;
@@ -45,7 +46,7 @@ impl IoThreads {
         });
         match ended.recv() {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(cause)) => Err(RootError::new(object, cause)),
+            Ok(Err(cause)) => Err(words::error(object, cause)),
             Err(cause) => Err(RootError::new(object, cause)),
         }
     }

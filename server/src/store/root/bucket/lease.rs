@@ -2,49 +2,76 @@
 //!
 //! No clocks are compared. Whoever wants the lease watches the object's tag by its own monotonic clock, and takes over
 //! when it has stood still for [`EXPIRES`]. The holder writes no longer than [`HELD`] after it began its last renewal.
+//! Only of a process of its own machine does a server know more: that it has ended.
 
+use crate::lock::lock_mutex;
+use crate::store::root::bucket::holder::Holder;
 use crate::store::root::bucket::io_threads::IoThreads;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, Result, UpdateVersion};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Time from one renewal to the next.
-const RENEWS: Duration = Duration::from_secs(10);
+const RENEWS: Duration = Duration::from_secs(5);
+
+/// A renewal that takes longer is begun anew: two of them fit between the first and the end of [`HELD`].
+const RENEWED_WITHIN: Duration = Duration::from_secs(4);
 
 /// As long as this after the begin of a renewal its holder may write.
-const HELD: Duration = Duration::from_secs(30);
+const HELD: Duration = Duration::from_secs(15);
 
 /// A lease that stands still for this long is nobody's. What the holder began before [`HELD`] was over has this much
-/// more to arrive.
-const EXPIRES: Duration = Duration::from_secs(60);
+/// more to arrive, and a request is given up before that.
+const EXPIRES: Duration = Duration::from_secs(30);
+
+/// What a process sent just before it ended arrives within this time.
+const ARRIVES: Duration = Duration::from_secs(1);
 
 /// Time between looks at a lease that another has, and after a renewal that failed.
-const LOOKS: Duration = Duration::from_secs(2);
+const LOOKS: Duration = Duration::from_secs(1);
 
 /// An end waits this long until the lease is released.
-const RELEASES: Duration = Duration::from_secs(3);
+const RELEASES: Duration = Duration::from_secs(5);
 
 /// What the object says when its holder has gone.
 const RELEASED: &[u8] = b"released\n";
 
+/// When a renewal began. Of a machine that was suspended the one clock stood still, and the other went on.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    at: Instant,
+    wall: SystemTime,
+}
+
+impl Begun {
+    fn now() -> Self {
+        Self {
+            at: Instant::now(),
+            wall: SystemTime::now(),
+        }
+    }
+}
+
 /// Until when this process may write.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
-    until: Mutex<Option<Instant>>,
+    renewed: Mutex<Option<Begun>>,
 }
 
 impl Holding {
-    fn set(&self, until: Option<Instant>) {
-        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    fn set(&self, renewed: Option<Begun>) {
+        *lock_mutex(&self.renewed) = renewed;
     }
 
-    /// An error where that is over.
+    /// An error where that is over. A wall's clock that was set ahead ends it until the next renewal.
     pub(super) fn until(&self) -> Result<Instant> {
-        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewed = *lock_mutex(&self.renewed);
+        let is_over = |begun: &Begun| begun.wall.elapsed().is_ok_and(|elapsed| elapsed >= HELD);
+        let until = renewed.filter(|begun| !is_over(begun)).map(|begun| begun.at + HELD);
         until.filter(|until| Instant::now() < *until).ok_or_else(not_held)
     }
 
@@ -66,6 +93,7 @@ fn not_held() -> Error {
 struct Claim {
     store: Arc<dyn ObjectStore>,
     path: Path,
+    holder: Holder,
     /// Of this holder alone.
     name: String,
     renewals: u64,
@@ -118,13 +146,18 @@ impl Claim {
     }
 
     /// None: another server renews it.
-    async fn take(&mut self) -> Result<Option<(UpdateVersion, Instant)>> {
+    async fn take(&mut self) -> Result<Option<(UpdateVersion, Begun)>> {
         let mut seen: Option<(UpdateVersion, Instant)> = None;
         loop {
-            let begun = Instant::now();
+            let begun = Begun::now();
             let mode = match self.look().await? {
                 None => PutMode::Create,
                 Some((text, version)) if text == RELEASED => PutMode::Update(version),
+                Some((text, version)) if self.holder.has_ended(&text) => {
+                    tracing::info!("the process that had the bucket's lease has ended on this machine: taking it over");
+                    sleep(ARRIVES).await;
+                    PutMode::Update(version)
+                }
                 Some((_, version)) => match &seen {
                     Some((before, _)) if *before != version => return Ok(None),
                     Some((_, since)) if since.elapsed() >= EXPIRES => PutMode::Update(version),
@@ -168,18 +201,18 @@ impl Lease {
         threads: Arc<IoThreads>,
     ) -> Result<Option<Self>> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let started = chrono::Utc::now().to_rfc3339();
-        let (host, process, id) = (host.trim(), std::process::id(), uuid::Uuid::new_v4());
+        let (host, id, holder) = (host.trim(), uuid::Uuid::new_v4(), Holder::this());
         let mut claim = Claim {
             store,
             path,
-            name: format!("holder {id}\nhost {host}\nprocess {process}\nstarted {started}"),
+            name: format!("holder {id}\nhost {host}\n{}", holder.text()),
+            holder,
             renewals: 0,
         };
         let Some((version, begun)) = claim.take().await? else {
             return Ok(None);
         };
-        holding.set(Some(begun + HELD));
+        holding.set(Some(begun));
         let stop = watch::Sender::new(false);
         let (ended, released) = mpsc::channel();
         let renewing = renew(claim, version, holding.clone(), stop.subscribe());
@@ -217,14 +250,14 @@ async fn renew(mut claim: Claim, mut version: UpdateVersion, holding: Arc<Holdin
                 return;
             }
         }
-        let begun = Instant::now();
+        let begun = Begun::now();
         pause = LOOKS;
-        match timeout(HELD / 2, claim.put(PutMode::Update(version.clone()))).await {
+        match timeout(RENEWED_WITHIN, claim.put(PutMode::Update(version.clone()))).await {
             Ok(Ok(Put::Done(newer))) => {
                 version = newer;
                 pause = RENEWS;
                 if !*stop.borrow() {
-                    holding.set(Some(begun + HELD));
+                    holding.set(Some(begun));
                 }
             }
             Ok(Ok(Put::Refused)) => {
@@ -235,5 +268,60 @@ async fn renew(mut claim: Claim, mut version: UpdateVersion, holding: Arc<Holdin
             Ok(Err(error)) => tracing::warn!(%error, "the bucket's lease could not be renewed; trying again"),
             Err(_) => tracing::warn!("the bucket's lease was not renewed in time; trying again"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    #[test]
+    fn nobody_writes_longer_than_the_lease_by_either_clock() {
+        let holding = Holding::default();
+        assert!(holding.until().is_err());
+        let now = Begun::now();
+        holding.set(Some(now));
+        assert_eq!(holding.until().unwrap(), now.at + HELD);
+        let suspended = Begun {
+            wall: now.wall - HELD,
+            ..now
+        };
+        holding.set(Some(suspended));
+        assert!(holding.until().is_err());
+        let set_back = Begun {
+            wall: now.wall + HELD,
+            ..now
+        };
+        holding.set(Some(set_back));
+        assert!(holding.until().is_ok());
+        holding.set(now.at.checked_sub(HELD).map(|at| Begun { at, ..now }));
+        assert!(holding.until().is_err());
+    }
+
+    #[test]
+    fn a_lease_of_a_process_that_was_killed_is_taken_and_one_that_is_renewed_is_not() {
+        let threads = Arc::new(IoThreads::start().unwrap());
+        let (store, path): (Arc<dyn ObjectStore>, _) = (Arc::new(InMemory::new()), Path::from("lease"));
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let killed = Holder::of_child(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let text = format!("holder x\nhost y\n{}\nrenewal 3\n", killed.text());
+        let (put, at) = (store.clone(), path.clone());
+        let put = async move { put.put(&at, text.into()).await };
+        threads.wait("lease", put).unwrap();
+        let take = |holding: &Arc<Holding>| {
+            let taking = Lease::take(store.clone(), path.clone(), holding.clone(), threads.clone());
+            threads.wait("lease", taking).unwrap()
+        };
+        let (first, second) = (Arc::new(Holding::default()), Arc::new(Holding::default()));
+        let lease = take(&first).unwrap();
+        assert!(first.until().is_ok());
+        // Its holder runs, and renews it while this one looks on.
+        assert!(take(&second).is_none() && second.until().is_err());
+        assert!(first.until().is_ok());
+        drop(lease);
+        assert!(first.until().is_err() && take(&second).is_some());
     }
 }

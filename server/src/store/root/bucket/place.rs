@@ -1,20 +1,22 @@
 //! What a URL of a bucket names, and the store that it is reached through.
 
-use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use crate::store::root::bucket::counted::Counted;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
 /// A request that has not connected by then is tried again.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: &str = "5s";
 
-/// A request that is not answered whole by then has failed.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// A request that is not answered whole by then has failed. It must be less than what lies between the end of a
+/// lease's holder and the begin of the next.
+const REQUEST_TIMEOUT: &str = "12s";
 
 /// Times that a request is tried again.
 const RETRIES: usize = 8;
@@ -37,9 +39,27 @@ pub(super) struct Place {
     pub(super) prefix: Path,
 }
 
+/// The client's options that are not the environment's: what else it says, of proxies and plain HTTP too, counts.
+const OPTIONS: [(ClientConfigKey, &str); 2] = [
+    (ClientConfigKey::ConnectTimeout, CONNECT_TIMEOUT),
+    (ClientConfigKey::Timeout, REQUEST_TIMEOUT),
+];
+
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: BACKOFF.0,
+            max_backoff: BACKOFF.1,
+            base: 2.0,
+        },
+        max_retries: RETRIES,
+        retry_timeout: RETRY_TIMEOUT,
+    }
+}
+
 /// What the URL names. Credentials come from the environment and from what the provider gives a machine, never from
 /// the URL. Sends no request.
-pub(super) fn of(url: &Url) -> Result<Place, Box<dyn Error + Send + Sync>> {
+pub(super) fn of(url: &Url, connector: Counted) -> Result<Place, Box<dyn Error + Send + Sync>> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("the URL may hold no user and no password: credentials are given by the environment".into());
     }
@@ -50,42 +70,37 @@ pub(super) fn of(url: &Url) -> Result<Place, Box<dyn Error + Send + Sync>> {
         return Err(format!("the URL names no bucket: give {}://BUCKET/PREFIX", url.scheme()).into());
     };
     let prefix = Path::from_url_path(url.path())?;
-    let options = ClientOptions::new()
-        .with_connect_timeout(CONNECT_TIMEOUT)
-        .with_timeout(REQUEST_TIMEOUT);
-    let retries = RetryConfig {
-        backoff: BackoffConfig {
-            init_backoff: BACKOFF.0,
-            max_backoff: BACKOFF.1,
-            base: 2.0,
-        },
-        max_retries: RETRIES,
-        retry_timeout: RETRY_TIMEOUT,
-    };
-    let is_allowed = |name| std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true"));
     let store: Arc<dyn ObjectStore> = match url.scheme() {
-        "s3" => Arc::new(
-            AmazonS3Builder::from_env()
+        "s3" => {
+            let builder = OPTIONS
+                .iter()
+                .fold(AmazonS3Builder::from_env(), |builder, (key, value)| {
+                    builder.with_config(AmazonS3ConfigKey::Client(*key), *value)
+                });
+            let builder = builder
                 .with_bucket_name(bucket)
-                .with_client_options(options.with_allow_http(is_allowed("AWS_ALLOW_HTTP")))
-                .with_retry(retries)
-                .with_conditional_put(S3ConditionalPut::ETagMatch)
-                .build()?,
-        ),
-        "gs" => Arc::new(
-            GoogleCloudStorageBuilder::from_env()
-                .with_bucket_name(bucket)
-                .with_client_options(options)
-                .with_retry(retries)
-                .build()?,
-        ),
-        "az" => Arc::new(
-            MicrosoftAzureBuilder::from_env()
-                .with_container_name(bucket)
-                .with_client_options(options.with_allow_http(is_allowed("AZURE_ALLOW_HTTP")))
-                .with_retry(retries)
-                .build()?,
-        ),
+                .with_retry(retries())
+                .with_conditional_put(S3ConditionalPut::ETagMatch);
+            Arc::new(builder.with_http_connector(connector).build()?)
+        }
+        "gs" => {
+            let builder = OPTIONS
+                .iter()
+                .fold(GoogleCloudStorageBuilder::from_env(), |builder, (key, value)| {
+                    builder.with_config(GoogleConfigKey::Client(*key), *value)
+                });
+            let builder = builder.with_bucket_name(bucket).with_retry(retries());
+            Arc::new(builder.with_http_connector(connector).build()?)
+        }
+        "az" => {
+            let builder = OPTIONS
+                .iter()
+                .fold(MicrosoftAzureBuilder::from_env(), |builder, (key, value)| {
+                    builder.with_config(AzureConfigKey::Client(*key), *value)
+                });
+            let builder = builder.with_container_name(bucket).with_retry(retries());
+            Arc::new(builder.with_http_connector(connector).build()?)
+        }
         scheme => return Err(format!("{scheme}:// is not known: {} are", SCHEMES.join(", ")).into()),
     };
     let mut url = url.clone();
@@ -100,7 +115,12 @@ mod tests {
 
     #[test]
     fn a_url_without_a_bucket_or_with_a_password_is_refused_in_words_that_do_not_repeat_it() {
-        let refused = |url: &str| of(&Url::parse(url).unwrap()).unwrap_err().to_string();
+        let threads = crate::store::root::bucket::io_threads::IoThreads::start().unwrap();
+        let connector = || Counted {
+            traffic: Arc::default(),
+            runtime: threads.handle().clone(),
+        };
+        let refused = |url: &str| of(&Url::parse(url).unwrap(), connector()).unwrap_err().to_string();
         let words = refused("s3://key:secret@bucket/x");
         assert!(words.contains("no password") && !words.contains("secret"), "{words}");
         assert!(refused("s3:///x").contains("names no bucket"));
