@@ -22,8 +22,8 @@ function firstChunk(id: string, modules: Modules): string | null {
 }
 
 /**
- * What two later parts share would be a file that is asked for only once one of them is there. The server names files
- * that begin as a view does beside the page, so that a link to such a view waits for no round trip more.
+ * What two later parts share, as few files. `scripts/compress.mjs` lists which of them each view needs, and the server
+ * names those beside the page, so that a link to a view waits for no round trip more.
  */
 const SHARED = {
   "src/logic/series/changePoints.ts": "ComparePoints",

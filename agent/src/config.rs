@@ -111,6 +111,26 @@ pub struct Arguments {
     /// What to log: a level (error, warn, info, debug, trace), or levels by module as in RUST_LOG.
     #[arg(long, env = "STAKEOUT_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
+
+    /// How the log is written: as lines for people, or one JSON object a line.
+    #[arg(
+        long,
+        env = "STAKEOUT_LOG_FORMAT",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// A setting that cannot be used.

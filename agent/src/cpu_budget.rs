@@ -53,9 +53,9 @@ thread_local! {
     static RESTED_NS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Who waits for a piece of work.
+/// Who needs a piece of work, and so how long it may wait for CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
+pub enum NeededBy {
     /// No sample needs it yet: it is done with what is left of the limit.
     Nobody,
     /// Stacks that were sampled.
@@ -131,7 +131,7 @@ impl CpuBudget {
     }
 
     /// Called again and again by who does work that can wait: pauses where it is time.
-    pub(crate) fn rest(&self, waits: Waits) {
+    pub(crate) fn rest(&self, needed_by: NeededBy) {
         let Some(limited) = &self.0 else { return };
         let (rested_cpu_ns, rested_ns) = RESTED_NS.get();
         // No thread uses more CPU time than passes, and that is found out without a system call.
@@ -145,13 +145,13 @@ impl CpuBudget {
         let mut bucket = limited.bucket();
         let mut now_ns = monotonic_ns();
         bucket.settle(now_ns, process_cpu_ns());
-        if waits == Waits::Stacks {
+        if needed_by == NeededBy::Stacks {
             bucket.stacks_waited_ns = now_ns;
         }
-        let until_ns = now_ns + bucket.longest_wait_ns(own_ns, waits);
+        let until_ns = now_ns + bucket.longest_wait_ns(own_ns, needed_by);
         loop {
             let left_ns = until_ns.saturating_sub(now_ns);
-            let wait_ns = bucket.wait_ns(waits);
+            let wait_ns = bucket.wait_ns(needed_by);
             if bucket.ended || wait_ns == 0 || left_ns == 0 {
                 break;
             }
@@ -232,20 +232,20 @@ impl TokenBucket {
     }
 
     /// What nobody waits for comes after what stacks wait for, unless in a hurry, where it is behind, too.
-    fn comes_later(&self, waits: Waits) -> bool {
-        waits == Waits::Nobody && !self.hurried && self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS
+    fn comes_later(&self, needed_by: NeededBy) -> bool {
+        needed_by == NeededBy::Nobody && !self.hurried && self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS
     }
 
     /// Until what was used too much is made up for, if nobody uses anything. What comes later goes on only when as much
     /// is saved up as may be: others look for room now and then, and would find none.
-    fn wait_ns(&self, waits: Waits) -> u64 {
-        let saved_ns = if self.comes_later(waits) { SAVED_NS } else { 0.0 };
+    fn wait_ns(&self, needed_by: NeededBy) -> u64 {
+        let saved_ns = if self.comes_later(needed_by) { SAVED_NS } else { 0.0 };
         let wanted_ns = self.allowance() * saved_ns;
         ((wanted_ns - self.balance_ns) / self.allowance()).max(0.0).ceil() as u64
     }
 
     /// How long somebody waits at most who worked so long.
-    fn longest_wait_ns(&self, own_ns: u64, waits: Waits) -> u64 {
+    fn longest_wait_ns(&self, own_ns: u64, needed_by: NeededBy) -> u64 {
         let part = if self.hurried { HURRIED_PART } else { LEAST_PART };
         let least = (self.allowance() * part).max(LEAST_OF_CPU * SLOWNESS * self.hurry());
         let for_stacks = if self.is_start() {
@@ -253,10 +253,10 @@ impl TokenBucket {
         } else {
             LEAST_FOR_STACKS
         };
-        let least = match waits {
-            Waits::Stacks | Waits::Files => least.max(for_stacks * SLOWNESS * self.hurry()),
-            Waits::Nobody if self.comes_later(waits) => least * MEANWHILE_PART,
-            Waits::Nobody => least,
+        let least = match needed_by {
+            NeededBy::Stacks | NeededBy::Files => least.max(for_stacks * SLOWNESS * self.hurry()),
+            NeededBy::Nobody if self.comes_later(needed_by) => least * MEANWHILE_PART,
+            NeededBy::Nobody => least,
         };
         (own_ns as f64 / least) as u64
     }
@@ -271,7 +271,7 @@ mod tests {
 
     /// CPU time in each of ten seconds of a thread that always has work and does it in steps of `step_ns`, beside
     /// others that take `others_ns` of CPU time in each second.
-    fn run(bucket: &mut TokenBucket, step_ns: u64, others_ns: u64, waits: Waits) -> Vec<u64> {
+    fn run(bucket: &mut TokenBucket, step_ns: u64, others_ns: u64, needed_by: NeededBy) -> Vec<u64> {
         let (mut now, mut own) = (bucket.at_ns, 0);
         let begin = now;
         let mut seconds = vec![0; 10];
@@ -280,7 +280,9 @@ mod tests {
                 now,
                 own + (now - begin) / SECOND * others_ns + (now - begin) % SECOND * others_ns / SECOND,
             );
-            now += bucket.wait_ns(waits).min(bucket.longest_wait_ns(step_ns, waits));
+            now += bucket
+                .wait_ns(needed_by)
+                .min(bucket.longest_wait_ns(step_ns, needed_by));
             let Some(second) = seconds.get_mut(((now - begin) / SECOND) as usize) else {
                 return seconds;
             };
@@ -303,7 +305,7 @@ mod tests {
     #[test]
     fn work_takes_what_others_leave_of_the_limit() {
         let (mut bucket, allowed) = limited();
-        for second in run(&mut bucket, 2 * MS, allowed / 2, Waits::Nobody) {
+        for second in run(&mut bucket, 2 * MS, allowed / 2, NeededBy::Nobody) {
             assert!(
                 (allowed / 2 - 3 * MS..=allowed / 2 + 3 * MS).contains(&second),
                 "{second}"
@@ -320,7 +322,7 @@ mod tests {
             let allowed = bucket.allowance() * SECOND as f64;
             bucket.hurried = true;
             let others = (allowed / 2.0) as u64;
-            for second in run(&mut bucket, 2 * MS, others, Waits::Nobody) {
+            for second in run(&mut bucket, 2 * MS, others, NeededBy::Nobody) {
                 let expected = (allowed * hurry) as u64 - others;
                 assert!((expected - 4 * MS..=expected + 4 * MS).contains(&second), "{second}");
             }
@@ -332,16 +334,16 @@ mod tests {
     fn it_always_gets_a_part_and_more_where_stacks_wait() {
         let (mut bucket, allowed) = limited();
         // Each from the start on.
-        let seconds = |waits| run(&mut bucket.clone(), MS, 3 * allowed, waits);
+        let seconds = |needed_by| run(&mut bucket.clone(), MS, 3 * allowed, needed_by);
         let least = ((allowed as f64 * LEAST_PART) as u64).max((LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64);
         let for_stacks = (LEAST_FOR_STACKS_AT_START * SLOWNESS * SECOND as f64) as u64;
-        for (waits, least) in [(Waits::Nobody, least), (Waits::Stacks, for_stacks)] {
+        for (needed_by, least) in [(NeededBy::Nobody, least), (NeededBy::Stacks, for_stacks)] {
             // The work itself takes a while, too.
             let expected = least * 8 / 10 - MS..=least + 2 * MS;
-            let seconds = seconds(waits);
+            let seconds = seconds(needed_by);
             assert!(
                 seconds.iter().all(|second| expected.contains(second)),
-                "{waits:?}: {seconds:?}"
+                "{needed_by:?}: {seconds:?}"
             );
         }
         // And what was used too much is made up for within a second or so.
@@ -353,26 +355,26 @@ mod tests {
     #[test]
     fn while_stacks_wait_others_leave_what_is_saved_up() {
         let (mut bucket, _) = limited();
-        assert_eq!(bucket.wait_ns(Waits::Nobody), 0);
+        assert_eq!(bucket.wait_ns(NeededBy::Nobody), 0);
         let say_so = |bucket: &mut TokenBucket| bucket.stacks_waited_ns = bucket.at_ns;
         say_so(&mut bucket);
-        assert_eq!(bucket.wait_ns(Waits::Stacks), 0);
-        assert_eq!(bucket.wait_ns(Waits::Nobody), SAVED_NS as u64);
+        assert_eq!(bucket.wait_ns(NeededBy::Stacks), 0);
+        assert_eq!(bucket.wait_ns(NeededBy::Nobody), SAVED_NS as u64);
         bucket.settle(bucket.at_ns + SAVED_NS as u64, 0);
         say_so(&mut bucket);
-        assert_eq!(bucket.wait_ns(Waits::Nobody), 0, "all that may be saved up");
+        assert_eq!(bucket.wait_ns(NeededBy::Nobody), 0, "all that may be saved up");
         // Who looks only now and then finds room each time.
         let used_ns = (bucket.balance_ns / 2.0) as u64;
         bucket.settle(bucket.at_ns, used_ns);
-        assert!(bucket.balance_ns >= 0.0 && bucket.wait_ns(Waits::Nobody) > 0);
+        assert!(bucket.balance_ns >= 0.0 && bucket.wait_ns(NeededBy::Nobody) > 0);
         bucket.hurried = true;
-        assert_eq!(bucket.wait_ns(Waits::Nobody), 0, "it is behind as well");
+        assert_eq!(bucket.wait_ns(NeededBy::Nobody), 0, "it is behind as well");
     }
 
     #[test]
     fn a_tiny_limit_leaves_time_for_names() {
         let mut bucket = TokenBucket::new(1e-6, 5 * SECOND, 0);
-        let seconds = run(&mut bucket, MS, 0, Waits::Nobody);
+        let seconds = run(&mut bucket, MS, 0, NeededBy::Nobody);
         let least = (LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64;
         // The work itself takes a while, and a second may end in a pause.
         let expected = least * 8 / 10 - MS..=least + 2 * MS;
@@ -394,7 +396,7 @@ mod tests {
         budget.end();
         for budget in [CpuBudget::default(), budget] {
             while thread_cpu_ns() - RESTED_NS.get().0 < 2 * STRETCH_NS {}
-            budget.rest(Waits::Nobody);
+            budget.rest(NeededBy::Nobody);
             assert!(budget.has_room());
         }
         assert!(monotonic_ns() - begun < 60 * SECOND);

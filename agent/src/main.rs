@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use stakeout_agent::agent::{Agent, AgentConfig, BURST_LABELS};
-use stakeout_agent::config::Arguments;
+use stakeout_agent::config::{Arguments, LogFormat};
 use stakeout_agent::kernel::{self, preflight};
 use stakeout_agent::metadata::Resolver;
 use stakeout_agent::ship::{About, BurstDesk, BurstPolls, ShipConfig, Shipper, Submitted};
@@ -28,8 +28,16 @@ fn main() -> ExitCode {
     // Before any thread has a heap of its own.
     sys::tune_allocator();
     let arguments = Arguments::parse();
+    if let Err(error) = begin_log(&arguments) {
+        eprintln!("stakeout-agent: {error:#}");
+        return ExitCode::FAILURE;
+    }
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if arguments.log_format == LogFormat::Json => {
+            tracing::error!(cause = format!("{error:#}"), "the agent ends");
+            ExitCode::FAILURE
+        }
         Err(error) => {
             eprintln!("stakeout-agent: {error:#}");
             ExitCode::FAILURE
@@ -37,15 +45,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<()> {
+fn begin_log(arguments: &Arguments) -> Result<()> {
     let filter = EnvFilter::try_new(&arguments.log)
         .with_context(|| format!("--log {:?} is no log filter; write a level such as info", arguments.log))?;
-    tracing_subscriber::fmt()
+    let is_json = arguments.log_format == LogFormat::Json;
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal() && !is_json);
+    if is_json {
+        log.json().flatten_event(true).init();
+    } else {
+        log.init();
+    }
+    Ok(())
+}
 
+fn run(arguments: &Arguments) -> Result<()> {
     let ship = arguments.ship()?;
     let problems = preflight::check();
     let fatal: Vec<String> = problems.iter().filter(|p| p.fatal).map(ToString::to_string).collect();

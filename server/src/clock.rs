@@ -26,12 +26,12 @@ pub struct Reading {
 pub struct Clock {
     read: Box<dyn Fn() -> Reading + Send + Sync>,
     started: Duration,
-    known: Mutex<Known>,
+    known: Mutex<ClockBounds>,
 }
 
-/// The two readings at a moment.
+/// Between which times it surely is, at one reading of the steady clock.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ClockBounds {
     proven_ns: i64,
     possible_ns: i64,
     steady: Duration,
@@ -53,7 +53,7 @@ impl Clock {
         Self {
             read: Box::new(read),
             started: steady,
-            known: Mutex::new(Known {
+            known: Mutex::new(ClockBounds {
                 proven_ns: wall_ns,
                 possible_ns: wall_ns,
                 steady,
@@ -64,7 +64,7 @@ impl Clock {
     /// Begins anew in front of what is stored: the newest sample's time, where there is one.
     pub(crate) fn begin(&self, newest_ns: Option<i64>) {
         let Reading { wall_ns, steady } = (self.read)();
-        *lock_mutex(&self.known) = Known {
+        *lock_mutex(&self.known) = ClockBounds {
             proven_ns: newest_ns.map_or(wall_ns, |newest_ns| wall_ns.min(newest_ns.saturating_add(DAY_NS))),
             possible_ns: newest_ns.map_or(wall_ns, |newest_ns| wall_ns.max(newest_ns)),
             steady,
@@ -107,7 +107,7 @@ impl Clock {
     }
 }
 
-impl Known {
+impl ClockBounds {
     /// The same at a later moment.
     fn at(self, steady: Duration) -> Self {
         let passed = steady.saturating_sub(self.steady).as_nanos();

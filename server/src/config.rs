@@ -2,6 +2,7 @@
 
 use crate::label::attribute::Alias;
 use crate::memory::MIN_LIMIT_BYTES;
+use crate::sizes::{bytes, split};
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,15 @@ use std::time::Duration;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "stakeout-server", version, max_term_width = 110)]
 pub struct Config {
+    /// File with settings, in TOML: its keys are the flags' names. A flag counts before its variable, that before the
+    /// file
+    #[arg(long, env = "STAKEOUT_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Print the settings that count as such a file, with where each came from, and end
+    #[arg(long)]
+    pub print_config: bool,
+
     /// Address and port to listen on, for pages, queries and ingest (HTTP and gRPC)
     #[arg(
         long,
@@ -131,6 +141,26 @@ pub struct Config {
         value_name = "FILTER"
     )]
     pub log: String,
+
+    /// How the log is written: as lines for people, or one JSON object a line
+    #[arg(
+        long,
+        env = "STAKEOUT_LOG_FORMAT",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// What the command line asks for and cannot have.
@@ -208,30 +238,6 @@ fn memory(text: &str) -> Result<u64, String> {
         size if size < MIN_LIMIT_BYTES => Err(format!("the server needs at least {}MiB", MIN_LIMIT_BYTES >> 20)),
         size => Ok(size),
     }
-}
-
-/// A number and a unit, such as `256MiB`, `2GiB`; bytes without a unit.
-fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text);
-    let factor: u64 = match unit {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        _ => return Err("give a number with KiB, MiB, GiB or TiB, such as 256MiB".to_owned()),
-    };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "the number must be whole and not negative".to_owned())?;
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| "that is more than can be counted".to_owned())
-}
-
-fn split(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    (&text[..end], text[end..].trim())
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub mod query;
 pub mod reload;
 pub mod render;
 pub mod run_queue;
+pub mod settings;
+mod sizes;
 pub mod store;
 
 /// Fails where `docs/threats.md` does not have these numbers, each beside the name of its constant.

@@ -2,16 +2,16 @@
 #![forbid(unsafe_code)]
 
 use anyhow::Context;
-use clap::Parser;
 use stakeout_server::api::{self, Agents, AppState, Hosts, Tokens};
-use stakeout_server::config::Config;
+use stakeout_server::config::{Config, LogFormat};
 use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::memory::{self, Shares};
 use stakeout_server::panics;
-use stakeout_server::reload::{self, Certificate, Sources};
+use stakeout_server::reload::{self, Certificate, Sources, Unusable};
+use stakeout_server::settings;
 use stakeout_server::store::{Store, StoreConfig};
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -27,7 +27,13 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const SPARE_DESCRIPTORS: u64 = 512;
 
 fn main() -> ExitCode {
-    let config = Config::parse();
+    let (config, settings) = match settings::read::<Config>(std::env::args_os()) {
+        Ok(read) => read,
+        Err(unusable) => return unusable.tell("stakeout-server"),
+    };
+    if config.print_config {
+        return print(&settings);
+    }
     let filter = match tracing_subscriber::EnvFilter::try_new(&config.log) {
         Ok(filter) => filter,
         Err(error) => {
@@ -35,11 +41,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    tracing_subscriber::fmt()
+    let is_json = config.log_format == LogFormat::Json;
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal() && !is_json);
+    if is_json {
+        log.json().flatten_event(true).init();
+    } else {
+        log.init();
+    }
     panics::watch();
     // What it writes is its user's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
@@ -51,7 +62,22 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("stakeout-server: {error:#}");
+            if is_json {
+                tracing::error!(cause = format!("{error:#}"), "the server ends");
+            } else {
+                eprintln!("stakeout-server: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints the settings that count.
+fn print(settings: &settings::Settings) -> ExitCode {
+    match write!(std::io::stdout(), "{settings}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stakeout-server: --print-config: {error}");
             ExitCode::FAILURE
         }
     }
@@ -69,9 +95,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
         certificate,
         ..Sources::default()
     };
-    let ingest_tokens = tokens(&config.ingest_token_file, "--ingest-token-file", &mut sources)?;
-    let view_tokens = tokens(&config.view_token_file, "--view-token-file", &mut sources)?;
-    let burst_tokens = tokens(&config.burst_token_file, "--burst-token-file", &mut sources)?;
+    let ingest = (&config.ingest_token_file, "--ingest-token-file");
+    let ingest_tokens = tokens(ingest, reload::sender_tokens, &mut sources)?;
+    let view = (&config.view_token_file, "--view-token-file");
+    let view_tokens = tokens(view, reload::tokens, &mut sources)?;
+    let burst = (&config.burst_token_file, "--burst-token-file");
+    let burst_tokens = tokens(burst, reload::tokens, &mut sources)?;
     let max_connections = raise_descriptor_limit(config.max_connections);
     // Before the store is opened: a port in use is the more frequent mistake, and costs less to find.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -160,9 +189,13 @@ fn tls_config(certificate: Arc<Certificate>) -> anyhow::Result<Arc<rustls::Serve
 }
 
 /// The tokens of a file, which is looked at again while the server runs; where there is none, none is needed.
-fn tokens(path: &Option<PathBuf>, flag: &'static str, sources: &mut Sources) -> anyhow::Result<Tokens> {
+fn tokens(
+    (path, flag): (&Option<PathBuf>, &'static str),
+    read: fn(&'static str, &Path) -> Result<Tokens, Unusable>,
+    sources: &mut Sources,
+) -> anyhow::Result<Tokens> {
     let Some(path) = path else { return Ok(Tokens::default()) };
-    let tokens = reload::tokens(flag, path)?;
+    let tokens = read(flag, path)?;
     sources.tokens.push((flag, path.clone(), tokens.clone()));
     Ok(tokens)
 }

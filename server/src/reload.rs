@@ -40,6 +40,16 @@ pub enum Unusable {
         /// Which file.
         path: PathBuf,
     },
+    /// What stands behind a token is no setting.
+    #[error("{flag} {path}: {cause}")]
+    Settings {
+        /// The flag that names the file.
+        flag: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// In which line what is wrong.
+        cause: String,
+    },
     /// It holds no certificate or key in PEM that can be used.
     #[error("{flag} {path}: {cause}")]
     Pem {
@@ -76,7 +86,20 @@ fn text(flag: &'static str, path: &Path) -> Result<String, Unusable> {
 
 /// The tokens of a file.
 pub fn tokens(flag: &'static str, path: &Path) -> Result<Tokens, Unusable> {
-    let tokens = Tokens::from_lines(&text(flag, path)?);
+    some(flag, path, Tokens::from_lines(&text(flag, path)?))
+}
+
+/// The tokens of senders in a file, with their quotas.
+pub fn sender_tokens(flag: &'static str, path: &Path) -> Result<Tokens, Unusable> {
+    let tokens = Tokens::of_senders(&text(flag, path)?).map_err(|cause| Unusable::Settings {
+        flag,
+        path: path.to_owned(),
+        cause,
+    })?;
+    some(flag, path, tokens)
+}
+
+fn some(flag: &'static str, path: &Path, tokens: Tokens) -> Result<Tokens, Unusable> {
     match tokens.count() {
         Some(0) => Err(Unusable::NoToken {
             flag,
@@ -179,14 +202,19 @@ impl Sources {
     fn reload(&self) {
         for (flag, path, tokens) in &self.tokens {
             match text(flag, path) {
-                Ok(text) => {
-                    if tokens.replace(&text) {
+                Ok(text) => match tokens.replace(&text) {
+                    Ok(true) => {
                         let count = tokens.count().unwrap_or_default();
-                        tracing::info!(flag, path = %path.display(), count, "other tokens count from now on");
-                    } else if Tokens::from_lines(&text).count() == Some(0) {
+                        tracing::info!(flag, path = %path.display(), count, "other tokens or quotas count from now on");
+                    }
+                    Ok(false) if Tokens::from_lines(&text).count() == Some(0) => {
                         tracing::error!(flag, path = %path.display(), "no token in it: those that were there stay");
                     }
-                }
+                    Ok(false) => {}
+                    Err(cause) => {
+                        tracing::error!(flag, path = %path.display(), cause, "the tokens stay as they were");
+                    }
+                },
                 Err(error) => tracing::error!(%error, "the tokens stay as they were"),
             }
         }

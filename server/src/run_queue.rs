@@ -82,10 +82,10 @@ impl RunQueue<'_> {
             return None;
         }
         let queues: Vec<RunQueue<'_>> = serde_json::from_str(text).ok()?;
-        (queues.len() <= MOST_ENTRIES && queues.iter().all(RunQueue::is_sound)).then_some(queues)
+        (queues.len() <= MOST_ENTRIES && queues.iter().all(RunQueue::is_intact)).then_some(queues)
     }
 
-    fn is_sound(&self) -> bool {
+    fn is_intact(&self) -> bool {
         let is_ascending = self.lengths.is_sorted_by(|a, b| a.0 < b.0);
         let counts = self.lengths.iter().flat_map(|(begins_ns, count)| [begins_ns, count]);
         let is_small = counts

@@ -13,23 +13,34 @@ import { waitCovered } from "./windows.ts";
 
 /**
  * Two functions a turn, each a loop of a known length. Turns begin at a pace of their own, however long they take: what
- * did not change takes the same of a second in both builds. The pace is no multiple of the agent's period.
+ * did not change takes the same of a second in both builds. The pace is no multiple of the agent's period. With an
+ * argument it says how many rounds this machine does in a millisecond.
  */
 const PROGRAM = `
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <time.h>
 static volatile unsigned long sink;
-__attribute__((noinline)) static void parse_request(void) {
-  for (unsigned long i = 0; i < 600000; i++) sink += i;
+__attribute__((noinline)) static void parse_request(unsigned long rounds) {
+  for (unsigned long i = 0; i < rounds; i++) sink += i;
 }
 __attribute__((noinline)) static void sum_of_body(void) {
   for (unsigned long i = 0; i < ROUNDS; i++) sink ^= i;
 }
-int main(void) {
+static unsigned long rounds_per_ms(void) {
+  struct timespec begin, end;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  parse_request(20000000);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+  double ms = (end.tv_sec - begin.tv_sec) * 1e3 + (end.tv_nsec - begin.tv_nsec) / 1e6;
+  return 20000000 / ms;
+}
+int main(int count, char **arguments) {
   struct timespec next;
+  if (count > 1) return printf("%lu", rounds_per_ms()) < 0;
   clock_gettime(CLOCK_MONOTONIC, &next);
   for (;;) {
-    parse_request();
+    parse_request(PARSE_ROUNDS);
     sum_of_body();
     next.tv_nsec += 17300000;
     if (next.tv_nsec >= 1000000000) {
@@ -40,7 +51,9 @@ int main(void) {
   }
 }
 `;
-const ROUNDS = [150_000, 2_400_000];
+/** Milliseconds of `sum_of_body` in a turn of each build, and of `parse_request` in both. */
+const SUM_MS = [0.5, 8];
+const PARSE_MS = 2;
 const RUN_MS = 12_000;
 /** What the label `version` has of a build id. */
 const DIGITS = 12;
@@ -56,12 +69,19 @@ let change = 0;
 let versions: string[] = [];
 
 /** Builds it into a folder of its own, so that both have one name; gives its path and what tells it apart. */
-function built(rounds: number): { path: string; version: string } {
+function built(rounds: number, parseRounds: number): { path: string; version: string } {
   const own = join(folder, String(rounds));
   mkdirSync(own);
   const [source, path] = [join(own, "main.c"), join(own, service)];
   writeFileSync(source, PROGRAM);
-  const flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-Wl,--build-id=sha1", `-DROUNDS=${rounds}`];
+  const flags = [
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-Wl,--build-id=sha1",
+    `-DROUNDS=${rounds}`,
+    `-DPARSE_ROUNDS=${parseRounds}`,
+  ];
   execFileSync("cc", [...flags, "-o", path, source]);
   const notes = execFileSync("readelf", ["-n", path], { encoding: "utf8" });
   return { path, version: /Build ID: ([0-9a-f]+)/.exec(notes)?.[1]?.slice(0, DIGITS) ?? "" };
@@ -82,7 +102,9 @@ async function functionsOf(version: string): Promise<string[]> {
 test.beforeAll(async ({ baseURL }) => {
   server = await request.newContext({ baseURL: baseURL ?? "" });
   folder = mkdtempSync(join(tmpdir(), "stakeout-builds-"));
-  const builds = ROUNDS.map(built);
+  // By time and not by rounds: on a fast machine there would be too few samples to tell a function by.
+  const perMs = Number(execFileSync(built(1, 1).path, ["rounds"], { encoding: "utf8" }));
+  const builds = SUM_MS.map((ms) => built(Math.round(ms * perMs), Math.round(PARSE_MS * perMs)));
   versions = builds.map(({ version }) => version);
   const from = Math.ceil(Date.now() / 1000) * 1000;
   for (const [i, { path }] of builds.entries()) {

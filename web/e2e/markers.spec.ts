@@ -228,7 +228,12 @@ test("texts of others are shown as what they are", async ({ page, request }) => 
   const { query } = await shop(request);
   const marker = { id: "h", kind: "note", time: BEGIN + 6_000, title: HOSTILE.title, text: HOSTILE.text };
   await page.route("**/api/v1/markers?*", (route) =>
-    route.fulfill({ json: { complete: true, markers: [{ ...marker, labels: { service: HOSTILE.label } }] } }),
+    route.fulfill({
+      json: {
+        ...{ complete: true, older: [], uncounted: [] },
+        markers: [{ ...marker, labels: { service: HOSTILE.label } }],
+      },
+    }),
   );
   await page.goto(at(RANGE, { query }));
   await signs(page).first().click();
@@ -249,13 +254,70 @@ test("texts of others are shown as what they are", async ({ page, request }) => 
   expect(over).toBe(0);
 });
 
+/** Ten thousand markers, as the server answers of any part of their time: the newest, and by second how many more. */
+async function tenThousand(page: Page): Promise<void> {
+  const all = Array.from({ length: 10_000 }, (_, i) => ({
+    ...{ id: `m${i}`, kind: i % 10 === 0 ? "version" : "note", time: BEGIN + i * 2.4, text: "" },
+    ...{ title: `marker ${i}.`, labels: { service: "s" } },
+  }));
+  await page.route("**/api/v1/markers?*", (route) => {
+    const asked = new URL(route.request().url()).searchParams;
+    const [from, until] = [Number(asked.get("from")), Number(asked.get("until"))];
+    const here = all.filter(({ time }) => time >= from && time < until);
+    const markers = here.slice(-2_000);
+    const rest = here.slice(0, here.length - markers.length);
+    const older = Array.from({ length: 24 }, (_, second) => {
+      const begin = BEGIN + second * 1_000;
+      const own = rest.filter(({ time }) => time >= begin && time < begin + 1_000);
+      const version = own.filter(({ kind }) => kind === "version").length;
+      return { from: begin, until: begin + 1_000, counts: { note: own.length - version, version } };
+    }).filter(({ counts }) => counts.note > 0);
+    const answer = { query: "", from, until, markers, older, uncounted: [], complete: older.length === 0 };
+    return route.fulfill({ json: answer });
+  });
+}
+
+test("markers beyond the newest are counted on the axis and in the list, which lead to them", async ({
+  page,
+  request,
+}) => {
+  const { query } = await shop(request);
+  await tenThousand(page);
+  await page.goto(at(RANGE, { query }));
+  // No sign is missing: those of the first seconds have counts alone.
+  await expect(page.getByRole("button", { name: /^Markers \(10.000\)/ })).toBeVisible();
+  await signs(page).first().click();
+  const panel = page.getByTestId("marker-panel");
+  await expect(panel.getByRole("listitem")).toHaveCount(0);
+  await expect(panel).toContainText(/^\d+ markers here, not listed/);
+  expect(await serious(page)).toEqual([]);
+  await panel.getByRole("button", { name: /^Zoom to all \d+$/ }).click();
+  await expect.poll(() => parameter(page, "from")).toBe(String(BEGIN));
+  // In that time all are told.
+  await expect(page.getByRole("button", { name: /^Markers \(\d{3}\)/ })).toBeVisible();
+  await page.goBack();
+  await page.getByRole("button", { name: /^Markers \(10.000\)/ }).click();
+  const list = page.getByTestId("marker-list");
+  await expect(list.getByRole("status")).toContainText("the newest 100 are listed");
+  await list.getByRole("button", { name: "List 100 more" }).click();
+  await expect(list.locator("ol > li")).toHaveCount(200);
+  const older = list.getByTestId("older-markers");
+  await expect(older).toContainText(/8.000 older ones in this range/);
+  // Of 417 in a second: four seconds are told at once.
+  await expect(older.getByRole("listitem")).toHaveCount(5);
+  await expect(older.getByRole("listitem").first()).toContainText(/^.*1\d\d versions, 1.\d{3} notes$/);
+  await list.getByRole("searchbox").fill("marker 9999.");
+  await expect(older).toContainText("not searched");
+  expect(await serious(page)).toEqual([]);
+  await older.getByRole("button").first().click();
+  await expect.poll(() => parameter(page, "until")).toBe(String(BEGIN + 4_000));
+  await page.getByRole("button", { name: /^Markers \(1.66\d\)/ }).click();
+  await expect(page.getByTestId("marker-list").getByTestId("older-markers")).toHaveCount(0);
+});
+
 test("ten thousand markers are a few dozen signs", async ({ page, request }) => {
   const { query } = await shop(request);
-  const markers = Array.from({ length: 10_000 }, (_, i) => ({
-    ...{ id: `m${i}`, kind: i % 9 === 0 ? "version" : "note", time: BEGIN + ((i * 7919) % 24_000), text: "" },
-    ...{ title: `marker ${i}`, labels: { service: "s" } },
-  }));
-  await page.route("**/api/v1/markers?*", (route) => route.fulfill({ json: { complete: false, markers } }));
+  await tenThousand(page);
   await page.goto(at(RANGE, { query }));
   await expect(signs(page).first()).toBeVisible();
   // The button of the list has room beside the chart's other tools, also on a smaller screen.
@@ -267,7 +329,10 @@ test("ten thousand markers are a few dozen signs", async ({ page, request }) => 
   expect(await signs(page).count()).toBeGreaterThan(20);
   const boxes = await signs(page).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().x));
   for (const [i, x] of boxes.entries()) if (i > 0) expect(x - (boxes[i - 1] ?? 0)).toBeGreaterThan(11);
-  await signs(page).nth(5).click();
-  await expect(page.getByTestId("marker-panel")).toContainText("older ones here");
+  // The last sign but one has the markers of its whole width.
+  await signs(page)
+    .nth((await signs(page).count()) - 2)
+    .click();
+  await expect(page.getByTestId("marker-panel")).toContainText("older markers here, not listed");
   await page.screenshot({ path: "test-results/markers-dense.png" });
 });

@@ -12,6 +12,7 @@ export async function pictured(page: Page, name: string): Promise<void> {
   if (process.env.STAKEOUT_PICTURES === undefined) return;
   await page.waitForLoadState("networkidle");
   await expect(page.locator(".progress")).toBeEmpty();
+  await expect(page.locator('.busy.on, [aria-busy="true"]')).toHaveCount(0);
   // No frame is told of in a tooltip.
   await page.mouse.move(0, 0);
   await page.screenshot({ path: join(FOLDER, `${name}.png`) });

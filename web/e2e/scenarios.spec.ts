@@ -173,11 +173,12 @@ test("S2, zombie cgroups: container, process, and time in the kernel apart, in 4
   await hand.click(page.getByTestId("apart"));
   const top = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row").first();
   await expect(top).toContainText("mem_cgroup_nr_lru_pages");
+  await pictured(page, "zombies-2-split");
   await hand.click(top);
-  await pictured(page, "zombies-2-function");
+  await pictured(page, "zombies-3-function");
   await hand.click(tab(page, "Spent by"));
   await spentByTwo(page);
-  await pictured(page, "zombies-3-spent");
+  await pictured(page, "zombies-4-spent");
   for (const layer of await modesApart(page)) await expect(layer).toBeInViewport();
   hand.answered("S2, zombie cgroups", { acts: 4 });
 });
@@ -246,12 +247,16 @@ for (const size of [{ width: 1440, height: 900 }, LAPTOP, PHONE])
     await open(page, jobs, jobs.node, jobs.other);
     const hand = pointerOf(page);
     const isWide = size.width === 1440;
+    if (isWide) await pictured(page, "jobs-1-nodes");
     await hand.click(tab(page, "Top lists"));
     const nodes = page.getByRole("region", { name: "Largest by node" });
-    if (isWide) await pictured(page, "jobs-1-lists");
+    await expect(nodes).toBeVisible();
+    if (isWide) await pictured(page, "jobs-2-lists");
     await hand.click(nodes.getByRole("button", { name: `What can be done with node ${jobs.node}` }));
     await hand.click(page.getByRole("menuitem", { name: "Compare with the rest" }));
     await expect.poll(() => parameter(page, "view")).toBe("compare");
+    await expect(tab(page, "Process")).toBeVisible();
+    if (isWide) await pictured(page, "jobs-3-compare");
     await hand.click(tab(page, "Process"));
     const table = page.getByRole("grid", { name: "Both windows by process" });
     const rows = table.locator(".vtable-row");
@@ -268,7 +273,7 @@ for (const size of [{ width: 1440, height: 900 }, LAPTOP, PHONE])
         expect(await cell.evaluate((box) => box.scrollWidth - box.clientWidth)).toBeLessThanOrEqual(0);
       }
     }
-    if (isWide) await pictured(page, "jobs-2-processes");
+    if (isWide) await pictured(page, "jobs-4-processes");
     // Two selections at one time: nothing is said as if the one became the other.
     await expect(page.locator(".graph")).not.toContainText("→");
     hand.answered("S4, half the jobs", { acts: 4 });
@@ -291,18 +296,21 @@ async function ranBefore(page: Page): Promise<Locator> {
 test("S5, stalls of 100 ms: what ran before on that CPU, in 3 clicks and the name", async ({ page, request }) => {
   const stalls = await networkStalls(request, "s5");
   await open(page, stalls, stalls.node);
+  await pictured(page, "stalls-1-node");
   const hand = pointerOf(page);
   await hand.click(page.getByTestId("search"));
   await hand.type("net_rx_action");
   await expect(page.getByTestId("found").locator("b")).toBeVisible();
   // Enter goes to the match, and selects it.
   await page.keyboard.press("Enter");
-  await pictured(page, "stalls-1-frame");
+  await pictured(page, "stalls-2-frame");
   await hand.click(page.getByTestId("frame-panel").getByRole("button", { name: "Preceding samples" }));
+  await expect(page.getByTestId("offers")).toBeVisible();
+  await pictured(page, "stalls-3-cpus");
   await hand.click(page.getByTestId("offers").getByRole("button", { name: `CPU 11 ${STALLS.times} samples` }));
   await expect.poll(() => parameter(page, "query")).toContain('cpu="11"');
   await expect(await ranBefore(page)).toBeInViewport({ ratio: 1 });
-  await pictured(page, "stalls-2-before");
+  await pictured(page, "stalls-4-before");
   // And in what: the read, in the graph's table.
   const top = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row").first();
   await expect(top).toContainText("memcg_stat_show");

@@ -40,25 +40,46 @@ test("a question mark tells all keys, Escape closes", async ({ page, windows }) 
 test("a link to a view says with the page itself which parts the view needs", async ({ request }) => {
   const partsOf = async (view: string) => {
     const link = (await request.get(`/?view=${view}&from=now-5m`)).headers().link ?? "";
-    return [...link.matchAll(/<([^>]+)>; rel=modulepreload/g)].map(([, path]) => path as string);
+    return [...link.matchAll(/<([^>]+)>; rel=(?:modulepreload|preload; as=style)/g)].map(([, path]) => path as string);
   };
   expect(await partsOf("explore")).toEqual([]);
-  for (const view of ["compare", "heatmap", "timeline", "nodes"]) {
+  const [, first = ""] = /src="(\/assets\/[^"]+\.js)"/.exec(await (await request.get("/")).text()) ?? [];
+  for (const view of ["compare", "heatmap", "timeline", "threads", "nodes"]) {
     const parts = await partsOf(view);
-    expect(parts.length).toBeGreaterThan(0);
+    expect(parts.filter((part) => part.endsWith(".css"))).toHaveLength(1);
+    expect(parts.some((part) => part.toLowerCase().startsWith(`/assets/${view}-`))).toBe(true);
+    // What such a part imports is named, too: else the browser would know of it a round trip later.
     for (const part of parts) {
-      expect(part.toLowerCase()).toContain(`/assets/${view}`);
-      expect((await request.get(part)).headers()["content-type"]).toContain("javascript");
+      const answer = await request.get(part);
+      expect(answer.headers()["content-type"]).toContain(part.endsWith(".css") ? "text/css" : "javascript");
+      const imported = [...(await answer.text()).matchAll(/(?:from|import)\s*"\.\/([^"]+\.js)"/g)];
+      const paths = imported.map(([, name]) => `/assets/${name}`);
+      expect(paths.filter((path) => path !== first && !parts.includes(path))).toEqual([]);
     }
   }
-  // What such a part imports is named, too: else the browser would know of it a round trip later.
-  const parts = await partsOf("timeline");
-  const [, first = ""] = /src="(\/assets\/[^"]+\.js)"/.exec(await (await request.get("/")).text()) ?? [];
-  for (const part of parts) {
-    const text = await (await request.get(part)).text();
-    const imported = [...text.matchAll(/(?:from|import)\s*"\.\/([^"]+\.js)"/g)].map(([, name]) => `/assets/${name}`);
-    expect(imported.filter((path) => path !== first && !parts.includes(path))).toEqual([]);
-  }
+});
+
+test("a view that a link opens begins all its files with the first script", async ({ page, windows }) => {
+  // The first script is held back: what was asked for by then, the document alone made the browser ask for.
+  const link = (await page.request.get("/?view=threads")).headers().link ?? "";
+  const parts = [...link.matchAll(/<([^>]+)>/g)].map(([, path]) => path as string);
+  expect(parts.length).toBeGreaterThan(1);
+  const asked = new Set<string>();
+  page.on("request", (request) => asked.add(new URL(request.url()).pathname));
+  const [, first = ""] = /src="(\/assets\/[^"]+\.js)"/.exec(await (await page.request.get("/")).text()) ?? [];
+  let release = () => {};
+  const held = new Promise<void>((done) => {
+    release = done;
+  });
+  await page.route(`**${first}`, async (route) => {
+    await held;
+    await route.continue();
+  });
+  const opened = page.goto(at(windows.after, { view: "threads" }));
+  await expect.poll(() => parts.filter((path) => !asked.has(path))).toEqual([]);
+  release();
+  await opened;
+  await expect(page.locator("main.threads")).toBeVisible();
 });
 
 test("what a search leaves as it is, is not drawn again", async ({ page, windows }) => {

@@ -21,6 +21,28 @@ async function busyCpu(request: APIRequestContext, windows: Windows): Promise<nu
   return samples.cpu[0] as number;
 }
 
+interface Listed {
+  strings: string[];
+  nodes: { parent: number[]; name: number[] };
+  samples: { offset_ns: number[]; tid: number[]; stack: number[] };
+}
+
+/** Threads that ran up to `beforeNs` before another thread was in a function, and were not in it themselves. */
+function othersBefore({ strings, nodes, samples }: Listed, name: string, beforeNs: number): Set<string> {
+  const { offset_ns: times, tid } = samples;
+  const isIn = samples.stack.map((leaf) => {
+    for (let node = leaf; node > 0; node = nodes.parent[node] as number)
+      if (strings[nodes.name[node] as number] === name) return true;
+    return false;
+  });
+  const others = new Set<string>();
+  times.forEach((time, i) => {
+    const leads = (later: number, j: number) => j > i && isIn[j] && tid[j] !== tid[i] && later - time <= beforeNs;
+    if (!isIn[i] && times.some(leads)) others.add(String(tid[i]));
+  });
+  return others;
+}
+
 test.describe("timeline", () => {
   test("a CPU is chosen by completion, and its samples are the server's", async ({ page, windows, request }) => {
     await page.goto(at(windows.after, { view: "timeline" }));
@@ -156,14 +178,11 @@ test.describe("timeline", () => {
     await offers.first().click();
     await expect.poll(() => parameter(page, "query")).toBe(`{cpu="${cpu}"}`);
     const threads = page.getByTestId("before-threads").getByRole("button");
+    const asked = new URLSearchParams({ ...window, query: `{cpu="${cpu}"}`, limit: "20000" });
+    const listed = await request.get(`/api/v1/timeline?${asked}`);
+    const others = othersBefore(await listed.json(), name, 100e6);
     // Nobody else may have run there within 100 ms before: then there is nobody to be offered.
-    const listed = await request.get(`/api/v1/timeline?${new URLSearchParams({ ...window, query: `{cpu="${cpu}"}` })}`);
-    const { samples } = (await listed.json()) as { samples: { offset_ns: number[]; service: string[] } };
-    const isBusy = (i: number) => samples.service[i] === windows.busy;
-    const isBefore = (i: number, hit: number) =>
-      hit > i && (samples.offset_ns[hit] as number) - (samples.offset_ns[i] as number) <= 100e6;
-    const all = samples.service.map((_, i) => i);
-    if (!all.some((i) => !isBusy(i) && all.slice(i, i + 50).some((hit) => isBusy(hit) && isBefore(i, hit)))) {
+    if (others.size === 0) {
       await expect(page.getByTestId("before-title")).toContainText("on the same CPU");
       await expect(threads).toHaveCount(0);
       return;
@@ -171,6 +190,7 @@ test.describe("timeline", () => {
     await expect(threads.first()).toBeVisible();
     await threads.first().click();
     await expect.poll(() => parameter(page, "query")).toMatch(/^\{tid="\d+"\}$/);
+    expect([...others]).toContain(/"(\d+)"/.exec(parameter(page, "query") ?? "")?.[1]);
   });
 
   test("what was lost is told, of a lane as of any window", async ({ page, request }) => {

@@ -264,6 +264,14 @@ test("waits are left out by a click, and every number follows", async ({ page })
   await expect.poll(level).toBeLessThan(0.4 * asleep);
   await page.getByTestId("most").selectOption("1000");
   await expect.poll(level).toBeGreaterThan(0.6 * asleep);
+  // No wait is as long: what leaves nothing can be taken back where it was chosen.
+  await page.goto(at(window, { ...sleeps, least: "10000" }));
+  await expect(page.getByText("No samples in this window.")).toBeVisible();
+  await page.getByTestId("least").selectOption("");
+  await expect.poll(level).toBeGreaterThan(0.3);
+  await page.goto(at(window, { ...sleeps, least: "10000" }));
+  await page.getByRole("button", { name: "Count waits of any length" }).click();
+  await expect.poll(level).toBeGreaterThan(0.3);
   await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   expect(await serious(page)).toEqual([]);
 });

@@ -1,8 +1,9 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
 //! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `tools`,
-//! `s3_server`, `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the
-//! server never depend on it, and it talks to them only as a user does, by their command line and their HTTP interface.
+//! `go_tools`, `s3_server`, `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent
+//! and the server never depend on it, and it talks to them only as a user does, by their command line and their HTTP
+//! interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
@@ -13,6 +14,7 @@ mod dist;
 mod e2e;
 mod faults;
 mod fuzz;
+mod go_tools;
 mod http;
 mod kernels;
 mod packages;

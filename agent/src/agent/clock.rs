@@ -4,13 +4,13 @@ use crate::sys;
 
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct ClockReading {
     /// `CLOCK_MONOTONIC`, the clock of the samples.
     pub(super) mono_ns: u64,
     pub(super) unix_ns: u64,
 }
 
-impl Moment {
+impl ClockReading {
     /// Both clocks as close together as a few tries get: on a busy machine the thread can lose its CPU between two
     /// readings, for longer than samples are apart.
     pub(super) fn now() -> Self {
@@ -20,33 +20,33 @@ impl Moment {
             let before = sys::monotonic_ns();
             let unix_ns = sys::wall_ns();
             let apart = sys::monotonic_ns() - before;
-            let moment = Self {
+            let reading = Self {
                 mono_ns: before + apart / 2,
                 unix_ns,
             };
             if best.is_none_or(|(known, _)| apart < known) {
-                best = Some((apart, moment));
+                best = Some((apart, reading));
             }
             if apart <= CLOSE_NS {
                 break;
             }
         }
-        best.map_or(Self { mono_ns: 0, unix_ns: 0 }, |(_, moment)| moment)
+        best.map_or(Self { mono_ns: 0, unix_ns: 0 }, |(_, reading)| reading)
     }
 }
 
 /// An interval on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    from: Moment,
-    until: Moment,
+    from: ClockReading,
+    until: ClockReading,
 }
 
 impl Span {
     /// The interval from the end of the one before until now. It begins where that ended, and what the clock drifted is
     /// spread over it; but where somebody set the clock, the new time holds for the whole interval, and it does not
     /// abut.
-    pub(super) fn between(before: Moment, now: Moment) -> Self {
+    pub(super) fn between(before: ClockReading, now: ClockReading) -> Self {
         let mono_ns = now.mono_ns.saturating_sub(before.mono_ns).max(1);
         let begin = now.unix_ns.saturating_sub(mono_ns);
         let drift = begin.abs_diff(before.unix_ns);
@@ -58,7 +58,7 @@ impl Span {
             begin
         };
         Self {
-            from: Moment {
+            from: ClockReading {
                 mono_ns: now.mono_ns - mono_ns,
                 unix_ns: from_unix_ns,
             },
@@ -95,8 +95,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn at(mono_ns: u64, unix_ns: u64) -> Moment {
-        Moment { mono_ns, unix_ns }
+    fn at(mono_ns: u64, unix_ns: u64) -> ClockReading {
+        ClockReading { mono_ns, unix_ns }
     }
 
     #[test]
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn both_clocks_are_read_together() {
-        let (first, second) = (Moment::now(), Moment::now());
+        let (first, second) = (ClockReading::now(), ClockReading::now());
         assert!(first.mono_ns <= second.mono_ns);
-        let offset = |moment: Moment| i128::from(moment.unix_ns) - i128::from(moment.mono_ns);
+        let offset = |reading: ClockReading| i128::from(reading.unix_ns) - i128::from(reading.mono_ns);
         assert!((offset(first) - offset(second)).abs() < 50_000_000);
     }
 }

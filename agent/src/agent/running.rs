@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
-use super::clock::Moment;
+use super::clock::ClockReading;
 use super::config::AgentConfig;
 use super::naming::{self, Behind, Intervals, WAITING_INTERVALS};
 use super::sampling::Sampling;
@@ -70,7 +70,7 @@ impl Agent {
                 let wait_period_ns = config.wait_period.as_nanos() as u64;
                 match Sensor::start(config.frequency_hz, config.table_bytes, config.waits, wait_period_ns) {
                     Ok(sensor) => {
-                        let begun = Moment::now();
+                        let begun = ClockReading::now();
                         // The receiver waits for exactly this message.
                         let _ = started.send(Ok(sensor.waker()));
                         Sampling::new(config, sensor, begun, resolver, intervals)?.run(&stop)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::bursts::Bursting;
-use super::clock::{Moment, Span};
+use super::clock::{ClockReading, Span};
 use super::config::AgentConfig;
 use super::gather::{Interval, Memory};
 use super::limits::{MemoryGovernor, RateController};
@@ -73,7 +73,7 @@ pub(super) struct Sampling {
     lost: BTreeMap<&'static str, u64>,
     sent_counters: Counters,
     /// Where the interval begins.
-    begun: Moment,
+    begun: ClockReading,
     /// CPUs observed at any time in the interval.
     pub(super) cpus: u32,
     /// CPUs that were not, at any time in the interval.
@@ -112,7 +112,7 @@ impl Sampling {
     pub(super) fn new(
         config: AgentConfig,
         mut sensor: Sensor,
-        begun: Moment,
+        begun: ClockReading,
         resolver: Resolver,
         intervals: Intervals,
     ) -> Result<Self, AgentError> {
@@ -359,11 +359,11 @@ impl Sampling {
         }
         self.naming_is_behind = false;
         let wait_factor = self.tell_sleepers()?;
-        let ended = Moment::now();
+        let ended = ClockReading::now();
         let now = ended.mono_ns;
         self.drain(now, (!last).then_some(now))?;
         // A sample that was taken while the interval was being ended came after all others, also after the last drain.
-        let ended = if last { Moment::now() } else { ended };
+        let ended = if last { ClockReading::now() } else { ended };
         if now.saturating_sub(self.aged_ns) >= MEMORY_NS {
             self.aged_ns = now;
             self.memory.age();

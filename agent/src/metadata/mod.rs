@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use self::environ::Named;
 use self::groups::{Group, Groups};
-use self::runtime::Runtimes;
+use self::runtime::ContainerRuntimes;
 use self::small_files::read;
 use crate::sys::{Owner, guarded, path_state};
 
@@ -97,7 +97,7 @@ pub struct Subject<'a> {
 #[derive(Debug)]
 pub struct Resolver {
     proc_root: PathBuf,
-    runtimes: Runtimes,
+    runtimes: ContainerRuntimes,
     groups: Groups,
     /// Control groups of version 1 are in use, too.
     has_legacy: bool,
@@ -130,7 +130,7 @@ impl Resolver {
     pub fn at(proc_root: &Path, host_root: &Path) -> Self {
         Self {
             proc_root: proc_root.into(),
-            runtimes: Runtimes::below(host_root),
+            runtimes: ContainerRuntimes::below(host_root),
             groups: Groups::default(),
             has_legacy: false,
             reads_lists: true,

@@ -28,7 +28,7 @@ pub(super) struct ContainerNames {
 }
 
 #[derive(Debug)]
-pub(super) struct Runtimes {
+pub(super) struct ContainerRuntimes {
     kubelet_logs: PathBuf,
     docker: PathBuf,
     podman: PathBuf,
@@ -53,7 +53,7 @@ impl Listed {
     }
 }
 
-impl Runtimes {
+impl ContainerRuntimes {
     pub(super) fn below(host_root: &Path) -> Self {
         Self {
             kubelet_logs: host_root.join("var/log/containers"),

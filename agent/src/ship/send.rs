@@ -61,7 +61,7 @@ impl Sender {
             .header("stakeout-batch", spooled.number)
             .body(spooled.body.clone());
         match request.send().await {
-            Ok(response) => self.judge(response).await,
+            Ok(response) => self.outcome_of(response).await,
             Err(error) => self.unreached(&error),
         }
     }
@@ -86,7 +86,7 @@ impl Sender {
         }
     }
 
-    async fn judge(&self, mut response: Response) -> Outcome {
+    async fn outcome_of(&self, mut response: Response) -> Outcome {
         let status = response.status();
         let after = seconds(response.headers()).map(|s| Duration::from_secs(s).min(RETRY_AFTER_LIMIT));
         let refused = number(response.headers(), REFUSED_SAMPLES);
@@ -292,7 +292,7 @@ fn certificates(path: &Path) -> Result<Vec<Certificate>, ShipError> {
 
 /// What an answer without headers means; nothing where there is no such status.
 #[cfg(any(test, fuzzing))]
-fn judge(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) -> Option<Outcome> {
+fn outcome_of_status(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) -> Option<Outcome> {
     let reply = Reply {
         status: StatusCode::from_u16(status).ok()?,
         after: None,
@@ -307,7 +307,7 @@ fn judge(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) -> Opti
 /// characters.
 #[cfg(any(test, fuzzing))]
 pub(super) fn check(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) {
-    let text = match judge(status, protobuf, refused, body) {
+    let text = match outcome_of_status(status, protobuf, refused, body) {
         Some(Outcome::Acknowledged { message, .. }) => {
             assert!((200..300).contains(&status) && (protobuf || body.is_empty()));
             message
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     fn judged(status: u16, protobuf: bool, body: &[u8]) -> Outcome {
-        judge(status, protobuf, None, body).unwrap()
+        outcome_of_status(status, protobuf, None, body).unwrap()
     }
 
     fn taken() -> Outcome {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::kernel_symbols::BpfFunctions;
-use crate::cpu_budget::{CpuBudget, Waits};
+use crate::cpu_budget::{CpuBudget, NeededBy};
 use crate::elf::ReadTurn;
 
 /// Bounds of what the namer remembers.
@@ -29,8 +29,8 @@ pub struct NamerConfig {
     pub read_turn: ReadTurn,
     /// At which files are read.
     pub cpu_budget: CpuBudget,
-    /// Who waits for that.
-    pub waits: Waits,
+    /// Who needs that.
+    pub needed_by: NeededBy,
     /// Tells where functions of BPF programs end, which /proc/kallsyms does not.
     pub bpf_functions: BpfFunctions,
 }
@@ -54,7 +54,7 @@ impl NamerConfig {
             open_line_tables: 1,
             line_table_bytes: self.line_table_bytes / 4,
             perf_map_bytes: self.perf_map_bytes / 4,
-            waits: Waits::Files,
+            needed_by: NeededBy::Files,
             ..self.clone()
         }
     }
@@ -72,7 +72,7 @@ impl Default for NamerConfig {
             perf_map_bytes: 8 * 1024 * 1024,
             read_turn: ReadTurn::default(),
             cpu_budget: CpuBudget::default(),
-            waits: Waits::Nobody,
+            needed_by: NeededBy::Nobody,
             bpf_functions: HashMap::new,
         }
     }

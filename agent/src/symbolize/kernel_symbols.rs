@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 
-use crate::cpu_budget::{CpuBudget, Waits};
+use crate::cpu_budget::{CpuBudget, NeededBy};
 
 /// What is read at a time. The kernel gives a page at most.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -59,7 +59,7 @@ impl KernelSymbols {
         let Ok(list) = File::open("/proc/kallsyms") else {
             return Self::default();
         };
-        let mut symbols = Self::parse(list, || cpu_budget.rest(Waits::Nobody));
+        let mut symbols = Self::parse(list, || cpu_budget.rest(NeededBy::Nobody));
         symbols.bpf = bpf_functions();
         symbols
     }

@@ -31,5 +31,5 @@ pub use config::{DegradationLevel, NamerConfig, NamerStats};
 pub use kernel_symbols::BpfFunctions;
 pub use namer::Namer;
 
-pub use crate::cpu_budget::{CpuBudget, Waits};
+pub use crate::cpu_budget::{CpuBudget, NeededBy};
 pub use crate::elf::ReadTurn;

@@ -104,7 +104,7 @@ impl Namer {
             perf_map_bytes: plenty.perf_map_bytes,
             read_turn: plenty.read_turn.clone(),
             cpu_budget: plenty.cpu_budget.clone(),
-            waits: plenty.waits,
+            needed_by: plenty.needed_by,
             bpf_functions: plenty.bpf_functions,
         };
         self.natives.start_lines_anew(degradation < DegradationLevel::NoInlines);
@@ -178,7 +178,7 @@ impl Namer {
             let remember = !given_up && !is_made;
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
-            self.config.cpu_budget.rest(self.config.waits);
+            self.config.cpu_budget.rest(self.config.needed_by);
             let mut known = self.names.lock();
             let Remembered {
                 cache, made, interner, ..
@@ -267,7 +267,7 @@ impl Namer {
             bytes: state.bytes,
             inode: state.inode,
         };
-        let rest = || self.config.cpu_budget.rest(self.config.waits);
+        let rest = || self.config.cpu_budget.rest(self.config.needed_by);
         map.refresh(text, usize::try_from(room).unwrap_or(usize::MAX), &rest);
         let (names, Reached { searched, left_out }) = map.names(text, addresses, &rest);
         self.stats.perf_maps_searched += u64::from(searched);

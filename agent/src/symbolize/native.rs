@@ -345,7 +345,7 @@ impl NativeNames {
 fn reader<'a>(module: &'a Module, config: &'a NamerConfig) -> impl Fn(u64, &mut [u8]) -> bool + use<'a> {
     |offset, into| {
         if !config.read_turn.is_waited_for() {
-            config.cpu_budget.rest(config.waits);
+            config.cpu_budget.rest(config.needed_by);
         }
         module.read_at(offset, into)
     }
@@ -378,7 +378,7 @@ fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats:
     let own = reader(module, config);
     let debug = symbols.debug_file();
     let of_debug_file = |offset: u64, into: &mut [u8]| {
-        config.cpu_budget.rest(config.waits);
+        config.cpu_budget.rest(config.needed_by);
         debug.is_some_and(|debug| debug.read_at(offset, into))
     };
     let (mut read, mut file_bytes): (ReadAt<'_>, u64) = (&own, module.bytes);

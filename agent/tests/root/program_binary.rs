@@ -113,3 +113,19 @@ fn what_cannot_work_is_said_and_ends_it() {
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("--frequency"), "{text}");
 }
+
+/// Ends before it needs any privilege.
+#[test]
+fn a_log_in_json_has_an_object_a_line_and_says_why_it_ends() {
+    let (output, log) = run(&["--log-format", "json", "--token-file", "/nonexistent/token"]);
+    assert!(!output.status.success(), "{log}");
+    let objects: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for object in &objects {
+        for name in ["timestamp", "level", "target", "message"] {
+            assert!(object[name].is_string(), "no {name}: {object}");
+        }
+    }
+    let last = objects.last().unwrap();
+    assert_eq!(last["level"], "ERROR");
+    assert!(last["cause"].as_str().unwrap().contains("/nonexistent/token"), "{last}");
+}

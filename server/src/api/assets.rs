@@ -67,9 +67,9 @@ async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, 
     }
     let mut response = serve(file, &headers);
     if file.path == "index.html"
-        && let Some(parts) = uri.query().and_then(view_of).and_then(|view| preloads(view, FILES))
+        && let Some(parts) = uri.query().and_then(view_of).and_then(|view| PRELOADS.get(view))
     {
-        response.headers_mut().insert(header::LINK, parts);
+        response.headers_mut().insert(header::LINK, parts.clone());
     }
     Ok(response)
 }
@@ -79,17 +79,31 @@ fn view_of(query: &str) -> Option<&str> {
     query.split('&').find_map(|pair| pair.strip_prefix("view="))
 }
 
-/// Says which parts of the page a view needs beside its first script, so that the browser fetches them at the same
-/// time: the build names them `assets/Compare….js` for `compare`.
-fn preloads(view: &str, files: &[Embedded]) -> Option<HeaderValue> {
-    let first = view.chars().next().filter(char::is_ascii_lowercase)?;
-    let prefix = format!("assets/{}{}", first.to_ascii_uppercase(), &view[1..]);
-    let links: Vec<_> = files
-        .iter()
-        .filter(|file| file.path.starts_with(&prefix) && file.path.ends_with(".js"))
-        .map(|file| format!("</{}>; rel=modulepreload", file.path))
-        .collect();
-    (!links.is_empty()).then(|| HeaderValue::from_str(&links.join(", ")).ok())?
+/// Where the build lists what each view needs beside the page's first script: its own file, what that imports, and the
+/// styles of later parts.
+const VIEWS: &str = "views.json";
+
+/// The `Link` header of each view that needs more, so that the browser fetches it at the same time as the first script.
+static PRELOADS: LazyLock<HashMap<String, HeaderValue>> = LazyLock::new(|| preloads(FILES));
+
+fn preloads(files: &[Embedded]) -> HashMap<String, HeaderValue> {
+    let listed = files.iter().find(|file| file.path == VIEWS);
+    let views: HashMap<String, Vec<String>> = listed
+        .and_then(|file| serde_json::from_slice(file.plain).ok())
+        .unwrap_or_default();
+    let link = |part: &String| {
+        let how = if part.ends_with(".css") {
+            "preload; as=style"
+        } else {
+            "modulepreload"
+        };
+        format!("</{part}>; rel={how}")
+    };
+    let header = |parts: &[String]| HeaderValue::from_str(&parts.iter().map(link).collect::<Vec<_>>().join(", ")).ok();
+    views
+        .into_iter()
+        .filter_map(|(view, parts)| Some((view, header(&parts)?)))
+        .collect()
 }
 
 const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><title>Stakeout</title><h1>Stakeout</h1>\
@@ -245,40 +259,43 @@ mod tests {
 
     #[test]
     fn a_link_to_a_view_names_the_parts_that_it_needs() {
-        let file = |path| Embedded {
+        let listed = br#"{"compare":["assets/Compare-a1.js","assets/parts-b2.js","assets/later-c3.css"],"nodes":[]}"#;
+        let file = |path, plain: &'static [u8]| Embedded {
             path,
-            plain: b"",
+            plain,
             gzip: None,
             brotli: None,
         };
-        let files = [
-            file("assets/Compare-a1.js"),
-            file("assets/CompareProfile-b2.js"),
-            file("assets/Nodes-c3.js"),
-            file("assets/page-d4.js"),
-            file("index.html"),
-        ];
+        let links = preloads(&[file("index.html", b""), file(VIEWS, listed)]);
         let of = |query| {
-            let links = preloads(view_of(query)?, &files)?;
-            links.to_str().ok().map(str::to_owned)
+            let header = links.get(view_of(query)?)?;
+            header.to_str().ok().map(str::to_owned)
         };
-        let both = "</assets/Compare-a1.js>; rel=modulepreload, </assets/CompareProfile-b2.js>; rel=modulepreload";
-        assert_eq!(of("from=now-1h&view=compare&by=node").as_deref(), Some(both));
-        assert_eq!(
-            of("view=nodes").as_deref(),
-            Some("</assets/Nodes-c3.js>; rel=modulepreload")
-        );
+        let all = "</assets/Compare-a1.js>; rel=modulepreload, </assets/parts-b2.js>; rel=modulepreload, \
+                   </assets/later-c3.css>; rel=preload; as=style";
+        assert_eq!(of("from=now-1h&view=compare&by=node").as_deref(), Some(all));
         // The first view is in the first script; what is no view has no parts.
-        for other in [
-            "",
-            "view=",
-            "view=explore",
-            "view=page-",
-            "view=..%2f",
-            "view=%C3%A9",
-            "by=view",
-        ] {
+        for other in ["", "view=", "view=explore", "view=..%2f", "view=%C3%A9", "by=view"] {
             assert_eq!(of(other), None, "{other}");
+        }
+        assert!(preloads(&[file(VIEWS, b"no JSON")]).is_empty());
+    }
+
+    /// Of a server with its page: what the headers name is there.
+    #[test]
+    fn what_links_name_is_embedded() {
+        if !FILES.iter().any(|file| file.path == "index.html") {
+            eprintln!("the page was not built: its links were not looked at");
+            return;
+        }
+        for view in ["compare", "heatmap", "timeline", "threads", "nodes"] {
+            let header = PRELOADS.get(view).and_then(|links| links.to_str().ok());
+            let links = header.unwrap_or_else(|| panic!("{view} has no parts: build the page anew"));
+            assert!(links.contains(".css>; rel=preload; as=style"), "{view}: {links}");
+            for link in links.split(", ") {
+                let path = link.trim_start_matches("</").split('>').next();
+                assert!(FILES.iter().any(|file| Some(file.path) == path), "{view}: {link}");
+            }
         }
     }
 

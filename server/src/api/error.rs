@@ -19,6 +19,8 @@ pub enum Code {
     Forbidden,
     /// Too many wrong tokens came from this address: status 429.
     TooManyRequests,
+    /// What may come by a token in a day is used up: status 429. The same may be sent again, when `Retry-After` says.
+    QuotaExceeded,
     /// The name by which the server is asked is not one of its own: status 421.
     Misdirected,
     /// There is no such path, label or file: status 404.
@@ -45,13 +47,14 @@ pub enum Code {
 
 impl Code {
     /// The whole list, in the order of their numbers.
-    pub(super) const ALL: [Code; 17] = [
+    pub(super) const ALL: [Code; 18] = [
         Self::BadQuery,
         Self::BadTime,
         Self::BadParameter,
         Self::Unauthorized,
         Self::Forbidden,
         Self::TooManyRequests,
+        Self::QuotaExceeded,
         Self::Misdirected,
         Self::NotFound,
         Self::MethodNotAllowed,
@@ -74,6 +77,7 @@ impl Code {
             Self::Unauthorized => "a token is missing or wrong",
             Self::Forbidden => "a page of another site asks, or bursts are off",
             Self::TooManyRequests => "too many wrong tokens came from this address, or a burst is under way there",
+            Self::QuotaExceeded => "what may come by the token in a day is used up",
             Self::Misdirected => "the name is not this server's",
             Self::NotFound => "there is no such path, label or file",
             Self::MethodNotAllowed => "the path takes other methods, as `Allow` says",
@@ -97,6 +101,7 @@ impl Code {
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
             Self::TooManyRequests => "too_many_requests",
+            Self::QuotaExceeded => "quota_exceeded",
             Self::Misdirected => "misdirected",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
@@ -117,7 +122,7 @@ impl Code {
             Self::BadQuery | Self::BadTime | Self::BadParameter | Self::BadProfile => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyRequests | Self::QuotaExceeded => StatusCode::TOO_MANY_REQUESTS,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,

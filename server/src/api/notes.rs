@@ -9,8 +9,9 @@ use super::parameters::Parameters;
 use super::query::answered;
 use crate::api::answers::tags::{CACHING, Tables};
 use crate::label::Label;
-use crate::query::{self, ChangeKind, Changes, Engine, QueryError, Question, Steps, least_step, of_whole_hours};
-use crate::store::{Expected, Marker, Put, Refused, View};
+use crate::query::time::Window;
+use crate::query::{self, Change, Engine, Moment, Newest, QueryError, Question, Steps, least_step, of_whole_hours};
+use crate::store::{Expected, Marker, Put, Refused, Snapshot, View};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery, State};
@@ -40,7 +41,7 @@ const MOST_VALUE_BYTES: usize = 1_024;
 const MOST_NAME_BYTES: usize = 200;
 const MOST_ADDRESS_BYTES: usize = 16_384;
 
-/// Markers that one answer has.
+/// Markers that one answer tells one by one; it counts the others.
 const MOST_ANSWERED: usize = 2_000;
 
 pub(super) fn router() -> Router<AppState> {
@@ -194,23 +195,47 @@ async fn put_marker(
     Ok(json_answer(&json!({"id": id, "state": word, "removed": removed})))
 }
 
-/// A marker as it is answered.
-struct Shown {
-    time_ms: i64,
-    kind: &'static str,
-    value: Value,
+/// What a marker of an answer is about.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Told {
+    /// Empty where it was found.
+    id: String,
+    marker: Marker,
+    /// Of a burst, when it ended; null where that is not known.
+    until_ms: Option<Option<i64>>,
 }
 
-fn shown(id: &str, kind: &'static str, marker: &Marker) -> Shown {
-    let Marker {
-        time_ms,
-        title,
-        text,
-        labels,
-    } = marker;
-    let value = json!({"id": id, "kind": kind, "time": time_ms, "title": title, "text": text, "labels": labels});
-    let time_ms = *time_ms;
-    Shown { time_ms, kind, value }
+fn moment(kind: &'static str, id: String, marker: Marker) -> Moment<Told> {
+    Moment {
+        time_ms: marker.time_ms,
+        kind,
+        about: Told {
+            id,
+            marker,
+            until_ms: None,
+        },
+    }
+}
+
+/// A marker of what the server found itself.
+fn found(kind: &'static str, change: Change) -> Moment<Told> {
+    let marker = Marker {
+        time_ms: change.at_ns.div_euclid(1_000_000),
+        title: change.title,
+        text: String::new(),
+        labels: change.labels,
+    };
+    moment(kind, String::new(), marker)
+}
+
+fn told_value(Moment { time_ms, kind, about }: Moment<Told>) -> Value {
+    let Told { id, marker, until_ms } = about;
+    let (title, text, labels) = (marker.title, marker.text, marker.labels);
+    let mut value = json!({"id": id, "kind": kind, "time": time_ms, "title": title, "text": text, "labels": labels});
+    if let Some(until_ms) = until_ms {
+        value["until"] = json!(until_ms);
+    }
+    value
 }
 
 /// Whether a selector, where it speaks of a label that a marker has, accepts its value: a deployment of a service is
@@ -234,87 +259,91 @@ async fn markers(
     let (question, kinds) = (parameters.question()?, parameters.word("kinds")?);
     let wants = |kind: &str| kinds == "all" || kinds == kind;
     let window = question.window;
-    let (mut all, mut complete) = (Vec::new(), true);
+    // The newest are what a chart's reader is at; of older ones the chart has a count in each of its steps. They are
+    // told to the millisecond where of samples only hours are left: so a zoom comes to all of them.
+    let mut newest = Newest::of(MOST_ANSWERED, Steps::chart(window, query::usual_step(window)));
     if wants("note") {
         let found = state.store.markers((window.from_ms(), window.until_ms()), |marker| {
             is_selected(&question, &marker.labels)
         });
-        all.extend(found.iter().map(|(id, marker)| shown(id, "note", marker)));
+        for (id, marker) in found {
+            newest.add(moment("note", id, marker));
+        }
     }
     if wants("burst") {
         let bursts = state.store.bursts().all();
         for (id, marker) in bursts::markers(&bursts, (window.from_ms(), window.until_ms())) {
             if is_selected(&question, &marker.labels) {
-                let mut shown = shown(&id, "burst", &marker);
-                shown.value["until"] = json!(bursts::end_of(&bursts, &id));
-                all.push(shown);
+                let mut moment = moment("burst", id, marker);
+                moment.about.until_ms = Some(bursts::end_of(&bursts, &moment.about.id));
+                newest.add(moment);
             }
         }
     }
     let (versions, agents) = (wants("version"), wants("agent"));
+    let mut uncounted = Vec::new();
     if versions || agents {
         let about = question.clone();
-        let changes = answered(&engine, &tables, move |engine, tables| async move {
-            changes(&engine, &tables, &about, [versions, agents]).await
+        (newest, uncounted) = answered(&engine, &tables, move |engine, tables| async move {
+            with_changes(&engine, &tables, &about, [versions, agents], newest).await
         })
         .await?;
-        complete &= changes.complete;
-        for change in changes.list {
-            let kind = match change.kind {
-                ChangeKind::Version => "version",
-                ChangeKind::Agent => "agent",
-            };
-            if kind == "version" || is_selected(&question, &change.labels) {
-                let marker = Marker {
-                    time_ms: change.at_ns.div_euclid(1_000_000),
-                    title: change.title,
-                    text: String::new(),
-                    labels: change.labels,
-                };
-                all.push(shown("", kind, &marker));
-            }
-        }
     }
-    all.sort_by_key(|shown| (shown.time_ms, shown.kind));
-    complete &= all.len() <= MOST_ANSWERED;
-    // The newest are what a chart's reader is at.
-    let first = all.len().saturating_sub(MOST_ANSWERED);
-    let list: Vec<Value> = all.drain(first..).map(|shown| shown.value).collect();
+    let (told, older) = newest.told();
+    let complete = older.is_empty() && uncounted.is_empty();
+    let markers: Vec<Value> = told.into_iter().map(told_value).collect();
+    let older: Vec<Value> = older
+        .iter()
+        .map(|step| json!({"from": step.from_ms, "until": step.until_ms, "counts": step.counts}))
+        .collect();
     let answer = json!({
         "query": question.selector.to_string(),
         "from": window.from_ms(),
         "until": window.until_ms(),
-        "markers": list,
+        "markers": markers,
+        "older": older,
+        "uncounted": uncounted,
         "complete": complete,
     });
     Ok(json_answer(&answer))
 }
 
-async fn changes(
+/// The steps of a chart whose asker chose none.
+fn usual_steps(tables: &Snapshot, window: Window) -> Steps {
+    Steps::chart(window, query::usual_step(window).max(least_step(tables, window)))
+}
+
+/// Adds what the samples and batches of a window tell; returns the kinds of which there are too many to be told apart.
+async fn with_changes(
     engine: &Engine,
-    tables: &crate::store::Snapshot,
+    tables: &Snapshot,
     question: &Question,
     [versions, agents]: [bool; 2],
-) -> Result<Changes, QueryError> {
-    let mut all = Changes {
-        complete: true,
-        ..Changes::default()
-    };
+    mut newest: Newest<Told>,
+) -> Result<(Newest<Told>, Vec<&'static str>), QueryError> {
+    let mut uncounted = Vec::new();
     if versions {
         let of_versions = of_whole_hours(tables, question.clone());
-        let step_ns = query::usual_step(of_versions.window).max(least_step(tables, of_versions.window));
-        let steps = Steps::chart(of_versions.window, step_ns);
+        let steps = usual_steps(tables, of_versions.window);
         match query::version_changes(engine, tables, &of_versions, steps).await {
-            Ok(changes) => all.add(changes),
-            // More than can be told apart.
-            Err(QueryError::TooLarge { .. } | QueryError::TooManyGroups { .. }) => all.complete = false,
+            Ok(changes) => {
+                for change in changes {
+                    newest.add(found("version", change));
+                }
+            }
+            Err(QueryError::TooLarge { .. } | QueryError::TooManyGroups { .. }) => uncounted.push("version"),
             Err(error) => return Err(error),
         }
     }
     if agents {
-        all.add(query::agent_starts(tables, question).await?);
+        let tell = |change: Change| {
+            if is_selected(question, &change.labels) {
+                newest.add(found("agent", change));
+            }
+        };
+        query::agent_starts(tables, question, tell).await?;
     }
-    Ok(all)
+    Ok((newest, uncounted))
 }
 
 fn view_value(name: &str, view: &View) -> Value {

@@ -5,7 +5,7 @@ use super::{ApiError, AppState, error::Code};
 use crate::durations::Durations;
 use crate::ingest::Sender;
 use crate::query::Ticks;
-use crate::store::{DamagedFile, NodeInfo, Stale, Store, Table, Traffic};
+use crate::store::{DamagedFile, NodeInfo, Quota, Stale, Store, Table, Traffic};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -294,6 +294,8 @@ impl prometheus_client::collector::Collector for Collector {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
+        free_space(store, &mut encoder)?;
+        quotas(&self.0, &mut encoder)?;
         tables(store, &mut encoder)?;
         if let Some(traffic) = store.traffic() {
             bucket(&traffic, &mut encoder)?;
@@ -342,6 +344,88 @@ impl Collector {
         }
         Ok(())
     }
+}
+
+/// Free space for the data, where it is known.
+fn free_space(store: &Store, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    let Some((free_bytes, min_free_bytes)) = store.free_bytes() else {
+        return Ok(());
+    };
+    let gauges = [
+        ("stakeout_store_free_bytes", "Free space of the data's disk", free_bytes),
+        (
+            "stakeout_store_min_free_bytes",
+            "Free space below which nothing is taken in",
+            min_free_bytes,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+    }
+    Ok(())
+}
+
+/// What may come by each token in a day, what came today, and what was refused; nothing where no token has a quota.
+fn quotas(state: &AppState, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    let quotas = state.ingest_tokens.quotas();
+    if quotas.is_empty() {
+        return Ok(());
+    }
+    let used: Vec<_> = quotas.iter().map(|quota| state.store.quota_used(&quota.name)).collect();
+    type Value = fn(&Quota, (u64, u64, u64)) -> Option<u64>;
+    let families: [(&str, &str, MetricType, Value); 5] = [
+        (
+            "stakeout_quota_used_bytes",
+            "Bytes of requests, decompressed, that were taken today (UTC) by the tokens of a name",
+            MetricType::Gauge,
+            |_, (bytes, ..)| Some(bytes),
+        ),
+        (
+            "stakeout_quota_limit_bytes",
+            "Bytes that may be taken in a day",
+            MetricType::Gauge,
+            |quota, _| quota.bytes_per_day,
+        ),
+        (
+            "stakeout_quota_used_series",
+            "Different series that were taken today (UTC), where they have a quota",
+            MetricType::Gauge,
+            |quota, (_, series, _)| quota.series_per_day.map(|_| series),
+        ),
+        (
+            "stakeout_quota_limit_series",
+            "Different series that may be taken in a day",
+            MetricType::Gauge,
+            |quota, _| quota.series_per_day,
+        ),
+        (
+            "stakeout_quota_refused_batches",
+            "Batches that were refused for a quota, each time that they came",
+            MetricType::Counter,
+            |_, (.., refused)| Some(refused),
+        ),
+    ];
+    for (name, help, kind, value) in families {
+        let of_all = quotas.iter().zip(&used);
+        let values = of_all.filter_map(|(quota, used)| Some((quota.name.as_str(), value(quota, *used)?)));
+        let values: Vec<(&str, u64)> = values.collect();
+        if values.is_empty() {
+            continue;
+        }
+        let is_counter = matches!(kind, MetricType::Counter);
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for (token, value) in values {
+            let label = [("token", token)];
+            let metric = family.encode_family(&label)?;
+            if is_counter {
+                ConstCounter::new(value).encode(metric)?;
+            } else {
+                ConstGauge::new(value).encode(metric)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Files and bytes of each table: live ones, and those that are on the disk still though the table has them no more.

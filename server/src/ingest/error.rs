@@ -7,6 +7,7 @@ impl IngestError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "too_large",
+            Self::Store(StoreError::QuotaUsedUp { .. }) => "quota_exceeded",
             Self::Busy | Self::Ahead { .. } | Self::Store(_) => "overloaded",
             _ => "bad_profile",
         }

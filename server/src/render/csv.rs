@@ -74,17 +74,17 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
         let quality = shares.quality.map(|quality| quality.map(|share| share.to_string()));
         fields.extend(quality.unwrap_or_default());
     }
-    if let Some((base_own, base_total, verdict)) = &row.change {
+    if let Some((base_own, base_total, test_result)) = &row.change {
         fields.extend([base_own.to_string(), base_total.to_string()]);
         let numbers = [
-            verdict.base_norm,
-            verdict.norm,
-            verdict.delta,
-            verdict.low,
-            verdict.high,
+            test_result.base_norm,
+            test_result.norm,
+            test_result.delta,
+            test_result.low,
+            test_result.high,
         ];
         fields.extend(numbers.map(|number| number.to_string()));
-        fields.extend([verdict.state.name().to_owned(), verdict.strength.to_string()]);
+        fields.extend([test_result.state.name().to_owned(), test_result.strength.to_string()]);
     }
     fields
 }

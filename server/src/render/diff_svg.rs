@@ -183,8 +183,8 @@ fn unit(difference: &Difference) -> String {
 
 fn draw(svg: &mut Writer, difference: &Difference, frame: &Frame) -> fmt::Result {
     let node = frame.node;
-    let verdict = &difference.verdict(node);
-    let (fill, ink) = paint(verdict.state, verdict.strength);
+    let test_result = &difference.test_result(node);
+    let (fill, ink) = paint(test_result.state, test_result.strength);
     let y = TOP + f64::from(frame.depth) * ROW;
     let (function, module) = match node {
         0 => (Cow::Borrowed("all"), ""),
@@ -194,7 +194,7 @@ fn draw(svg: &mut Writer, difference: &Difference, frame: &Frame) -> fmt::Result
         }
     };
     // A gone or new frame is also told by its edge.
-    let edge = match verdict.state {
+    let edge = match test_result.state {
         State::Gone => " stroke=\"#1b4fa0\" stroke-dasharray=\"3 2\"",
         State::New => " stroke=\"#a01414\"",
         _ => "",
@@ -210,7 +210,7 @@ fn draw(svg: &mut Writer, difference: &Difference, frame: &Frame) -> fmt::Result
     )?;
     let room = ((frame.width - 7.0) / (FONT * CHARACTER)).floor();
     if room >= 3.0 {
-        let label = shortened(&format!("{}{function}", mark(verdict.state)), room as usize);
+        let label = shortened(&format!("{}{function}", mark(test_result.state)), room as usize);
         write!(
             svg,
             "<text x=\"{:.2}\" y=\"{:.1}\" fill=\"{ink}\">{}</text>",
@@ -230,7 +230,7 @@ fn shortened(text: &str, room: usize) -> String {
 }
 
 fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -> String {
-    let v: &TestResult = &difference.verdict(node);
+    let v: &TestResult = &difference.test_result(node);
     let criteria = difference.criteria;
     let [base_norm, norm] = difference.norms(node);
     let unit = unit(difference);

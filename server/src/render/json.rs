@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(in crate::render) const NS_PER_MS: i64 = 1_000_000;
 
 /// Memory of each node that an answer has, while it is written: its place, its columns and its part of the names, in
-/// bytes; of a difference with the verdict and its columns. Of each node of the whole tree, while it is decided
+/// bytes; of a difference with the test result and its columns. Of each node of the whole tree, while it is decided
 /// whether the answer has it.
 const NODE_BYTES: usize = 270;
 const DIFFERENCE_NODE_BYTES: usize = 450;
@@ -263,7 +263,7 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
         .iter()
         .enumerate()
         .map(|(at, place)| match place {
-            ShownNode::Node(node) => d.verdict(*node as usize),
+            ShownNode::Node(node) => d.test_result(*node as usize),
             ShownNode::Folded(_) if d.criteria.measure == Measure::Own => {
                 d.judgement.describe(base_self[at], columns.own[at])
             }
@@ -507,21 +507,21 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
                     value[name] = json!(share);
                 }
             }
-            if let Some((base_own, base_total, verdict)) = &row.change {
+            if let Some((base_own, base_total, test_result)) = &row.change {
                 value["base_self"] = json!(base_own);
                 value["base_total"] = json!(base_total);
                 let numbers = [
-                    ("base_norm", verdict.base_norm),
-                    ("norm", verdict.norm),
-                    ("delta", verdict.delta),
-                    ("low", verdict.low),
-                    ("high", verdict.high),
-                    ("strength", verdict.strength),
+                    ("base_norm", test_result.base_norm),
+                    ("norm", test_result.norm),
+                    ("delta", test_result.delta),
+                    ("low", test_result.low),
+                    ("high", test_result.high),
+                    ("strength", test_result.strength),
                 ];
                 for (name, number) in numbers {
                     value[name] = json!(number);
                 }
-                value["state"] = json!(verdict.state.name());
+                value["state"] = json!(test_result.state.name());
             }
             value
         })

@@ -4,7 +4,7 @@
 //! crash in between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
 use crate::lock::lock_mutex;
-use crate::store::buffer::arriving::Pending;
+use crate::store::buffer::arriving::{FreshSamples, Pending};
 use crate::store::buffer::batch::{Ack, BatchId, Rows, Sender};
 use crate::store::buffer::commit_queue::{CommitGroup, Waiter, outcome};
 use crate::store::buffer::sender_window::{Fingerprint, MOST_SKIPPED, Seen, SenderWindow};
@@ -21,7 +21,7 @@ use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
 use object_store::path::Path;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
@@ -72,17 +72,26 @@ impl Store {
     /// pending is not stored again: the answer comes with the first's.
     pub fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Ticket, StoreError> {
         self.query_pool.ingest_comes();
-        let print = if id.is_some() { fingerprint(&rows) } else { 0 };
+        let fingerprint = if id.is_some() { fingerprint(&rows) } else { 0 };
+        let has_series_quota = rows
+            .sender
+            .quota
+            .as_ref()
+            .is_some_and(|quota| quota.series_per_day.is_some());
+        let series: BTreeSet<i64> = match has_series_quota {
+            true => rows.samples.iter().flat_map(FreshSamples::series).collect(),
+            false => BTreeSet::new(),
+        };
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
         if let Some(id) = &id {
-            may_send(&inbox.ledger, id, &rows.sender)?;
-            let ack = if inbox.ledger.differs(&id.instance, id.number, print) {
+            may_send(&inbox.sender_window, id, &rows.sender)?;
+            let ack = if inbox.sender_window.differs(&id.instance, id.number, fingerprint) {
                 Ack::Conflict
             } else {
                 Ack::Duplicate
             };
-            match inbox.ledger.check(&id.instance, id.number) {
+            match inbox.sender_window.check(&id.instance, id.number) {
                 Seen::Committed => return Ok(Ticket { waiter: None, ack }),
                 Seen::Pending(waiter) => {
                     let waiter = Some(waiter);
@@ -116,7 +125,7 @@ impl Store {
             });
         }
         if let Some(id) = &id
-            && !has_room(&inbox.ledger, id, &rows.sender)
+            && !has_room(&inbox.sender_window, id, &rows.sender)
         {
             return Err(StoreError::TooManyInstances { limit: MAX_INSTANCES });
         }
@@ -127,15 +136,20 @@ impl Store {
                 limit_bytes,
             });
         }
+        let quota = rows.sender.quota.as_ref();
+        let now_ns = self.config.clock.wall_ns();
+        let taken = quota.map(|quota| inbox.quotas.take(quota, now_ns, rows.otlp_bytes, &series));
+        let taken = taken.transpose()?;
         let mut new_ids = Vec::new();
-        let mut fresh = inbox
-            .known
-            .fresh_rows(&rows, &mut new_ids)
-            .inspect_err(|_| inbox.known.forget(&new_ids))?;
+        let fresh = inbox.known.fresh_rows(&rows, &mut new_ids);
+        let mut fresh = fresh.inspect_err(|_| {
+            inbox.known.forget(&new_ids);
+            inbox.quotas.give_back(taken.as_slice());
+        })?;
         let samples = rows.samples.into_iter().filter(|samples| samples.num_rows() > 0);
         fresh[Table::Samples.index()].extend(samples.map(|samples| Pending::Samples(Arc::new(samples))));
-        let account = rows.batch.map(|account| Pending::Account(Arc::new(account)));
-        fresh[Table::Batches.index()].extend(account);
+        let report = rows.batch.map(|report| Pending::Report(Arc::new(report)));
+        fresh[Table::Batches.index()].extend(report);
         let bytes: usize = fresh.iter().flatten().map(Pending::bytes).sum();
         let group = &mut inbox.group;
         group.requests += 1;
@@ -146,10 +160,11 @@ impl Store {
             .map(Pending::num_rows)
             .sum::<usize>();
         group.new_ids.append(&mut new_ids);
+        group.taken.extend(taken);
         let waiter = group.done.subscribe();
         if let Some(id) = id {
-            let ledger = &mut inbox.ledger;
-            ledger.add_pending(&id.instance, rows.sender.owner, id.number, print, waiter.clone());
+            let sender_window = &mut inbox.sender_window;
+            sender_window.add_pending(&id.instance, rows.sender.owner, id.number, fingerprint, waiter.clone());
             group.batches.push((id.instance, id.number));
         }
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +238,9 @@ impl Store {
             Err(error) => return Err((error, files)),
         }
         let now_ms = self.transaction_ms();
-        let txns = lock_mutex(&self.inbox).ledger.transactions(&group.batches, now_ms);
+        let txns = lock_mutex(&self.inbox)
+            .sender_window
+            .transactions(&group.batches, now_ms);
         match self.write_table(Table::Samples, group, txns).await {
             Ok(new) => files[Table::Samples.index()] = new,
             Err(error) => return Err((error, files)),
@@ -248,7 +265,7 @@ impl Store {
         }
         let mut new: Vec<Arc<DataFile>> = Vec::new();
         let written = async {
-            let notes = Provenance {
+            let provenance = Provenance {
                 txns: txns.clone(),
                 batches: if table == Table::Samples {
                     group.batches.clone()
@@ -260,7 +277,9 @@ impl Store {
             };
             let writes: Vec<_> = partitions
                 .into_iter()
-                .map(|(partition, rows)| self.write_file(table, partition, rows, WriteProfile::Fresh, notes.clone()))
+                .map(|(partition, rows)| {
+                    self.write_file(table, partition, rows, WriteProfile::Fresh, provenance.clone())
+                })
                 .collect();
             // In their order; after an error the others end first, so that all that was written is known.
             let written: Vec<_> = futures::stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;
@@ -294,15 +313,15 @@ impl Store {
         table: Table,
         partition: String,
         rows: Vec<Pending>,
-        effort: WriteProfile,
-        notes: Provenance,
+        profile: WriteProfile,
+        provenance: Provenance,
     ) -> Result<Option<Arc<DataFile>>, StoreError> {
         let encode = move || {
             if table == Table::Samples {
-                return row_group::encode(&partition, &Pending::samples(rows), effort, &notes);
+                return row_group::encode(&partition, &Pending::samples(rows), profile, &provenance);
             }
             let batches = Pending::batches(rows).map_err(StoreError::table(table, "gather rows"))?;
-            rows_file::encode(table, &partition, &batches, effort, &notes)
+            rows_file::encode(table, &partition, &batches, profile, &provenance)
         };
         let encoded = tokio::task::spawn_blocking(encode)
             .await
@@ -340,7 +359,7 @@ impl Store {
         }
         let now_ms = self.transaction_ms();
         let mut inbox = lock_mutex(&self.inbox);
-        inbox.ledger.committed(&group.batches, now_ms);
+        inbox.sender_window.committed(&group.batches, now_ms);
         inbox.bytes = inbox.bytes.saturating_sub(group.bytes);
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -354,8 +373,8 @@ impl Store {
         self.committed.notify_waiters();
         let mut nodes = lock_mutex(&self.nodes);
         for pending in &group.rows[Table::Batches.index()] {
-            if let Pending::Account(account) = pending {
-                nodes.add(account);
+            if let Pending::Report(report) = pending {
+                nodes.add(report);
             }
         }
         drop(nodes);
@@ -381,9 +400,11 @@ impl Store {
         self.counters.commits_failed.fetch_add(1, Ordering::Relaxed);
         let mut inbox = lock_mutex(&self.inbox);
         let next = std::mem::replace(&mut inbox.group, CommitGroup::new());
-        inbox.ledger.forget_pending();
+        inbox.sender_window.forget_pending();
         inbox.known.forget(&group.new_ids);
         inbox.known.forget(&next.new_ids);
+        inbox.quotas.give_back(&group.taken);
+        inbox.quotas.give_back(&next.taken);
         inbox.bytes = 0;
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -420,17 +441,17 @@ impl Store {
 }
 
 /// Whether an instance is known, or may be one more of this sender's.
-fn has_room(ledger: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> bool {
-    ledger.has_room_for(&id.instance, sender.owner, &sender.tokens, MAX_INSTANCES)
+fn has_room(sender_window: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> bool {
+    sender_window.has_room_for(&id.instance, sender.owner, &sender.tokens, MAX_INSTANCES)
 }
 
 /// Whether a sender's batch may count as one of that instance.
-fn may_send(ledger: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> Result<(), StoreError> {
+fn may_send(sender_window: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> Result<(), StoreError> {
     let instance = || id.instance.clone();
-    if !ledger.is_own(&id.instance, sender.owner, &sender.tokens) {
+    if !sender_window.is_own(&id.instance, sender.owner, &sender.tokens) {
         return Err(StoreError::Foreign { instance: instance() });
     }
-    match ledger.is_far_ahead(&id.instance, id.number) {
+    match sender_window.is_far_ahead(&id.instance, id.number) {
         Some(highest) => Err(StoreError::FarAhead {
             instance: instance(),
             number: id.number,
@@ -454,17 +475,17 @@ pub struct Ticket {
 /// Of a batch's samples, in whatever order: how many, when where that was sent, and of which stacks. A sum of hashes,
 /// since a Collector may sort them anew.
 fn fingerprint(rows: &Rows) -> Fingerprint {
-    let mut print = 0_u64;
+    let mut sum = 0_u64;
     for samples in &rows.samples {
         for (ts_ns, stack_id) in samples.times_and_stacks() {
             let ts_ns = if Some(ts_ns) == rows.stand_in_ns { 0 } else { ts_ns };
             // A multiplication mixes as much as is needed where nobody attacks (Knuth 6.4): odd 64-bit golden ratio.
             let mixed = (ts_ns as u64 ^ (stack_id as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            print = print.wrapping_add(mixed ^ (mixed >> 29));
+            sum = sum.wrapping_add(mixed ^ (mixed >> 29));
         }
-        print = print.wrapping_add(samples.num_rows() as u64);
+        sum = sum.wrapping_add(samples.num_rows() as u64);
     }
-    print
+    sum
 }
 
 impl Store {
@@ -495,6 +516,7 @@ pub(crate) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
         };
         let Some(store) = store.upgrade() else { return };
         store.commit().await;
+        store.keep_quotas(stopping).await;
         if stopping {
             return;
         }

@@ -26,6 +26,7 @@ pub(crate) mod format;
 pub use crate::clock::{Clock, Reading};
 pub use buffer::arriving::{Amount, Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, NO_THREAD, NO_WAIT, Pending};
 pub use buffer::batch::{Ack, BatchId, Rows, Sender};
+pub use buffer::quota::{MOST_SERIES, Quota};
 pub use buffer::report::BatchRow;
 pub use buffer::sender_window::Owner;
 pub use commit::Ticket;

@@ -7,7 +7,7 @@ use crate::store::commit;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
-use crate::store::notebook::{Bursts, Markers, Views};
+use crate::store::notebook::{Bursts, Markers, Quotas, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
@@ -15,6 +15,7 @@ use crate::store::root::open::OpenError;
 use crate::store::root::waiting::waiting;
 use crate::store::state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 use crate::store::table::error::StoreError;
+use crate::store::table::format_version::{self, FormatError};
 use crate::store::table::integrity::Corruption;
 use crate::store::table::orphans;
 use crate::store::table::schema::Table;
@@ -25,7 +26,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use std::error::Error;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::Notify;
 
@@ -63,6 +64,13 @@ fn open_root(place: &Path) -> Result<(Arc<dyn Root>, Lock), StoreError> {
     let lock = root.lock().map_err(|error| match error {
         RootError::Exists(_) => StoreError::Locked { name: name_of("") },
         error => data_dir(name_of(error.object()), error.into_cause()),
+    })?;
+    format_version::admit(root.as_ref()).map_err(|error| match error {
+        FormatError::Refused(problem) => StoreError::Format {
+            name: name_of(""),
+            problem,
+        },
+        FormatError::Failed(error) => data_dir(name_of(error.object()), error.into_cause()),
     })?;
     Ok((root, lock))
 }
@@ -152,15 +160,17 @@ impl Store {
         let markers = Markers::open(&root).await.map_err(failed)?;
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
+        let quotas = Quotas::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
-            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
+            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns), quotas.ledger())),
             nodes: Mutex::new(nodes),
             logs,
             root,
             markers,
             views,
             bursts,
+            quotas,
             query_pool,
             damage,
             garbage: Mutex::new(garbage),
@@ -168,6 +178,7 @@ impl Store {
             wake: Arc::new(Notify::new()),
             committed: Notify::new(),
             disk_full: AtomicBool::new(false),
+            free_bytes: AtomicU64::new(u64::MAX),
             probed: tokio::sync::Mutex::default(),
             floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),

@@ -6,7 +6,7 @@ use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::log::table_log::TableLog;
-use crate::store::notebook::{Bursts, Expected, Marker, Markers, Put, Refused, View, Views};
+use crate::store::notebook::{Bursts, Expected, Marker, Markers, Put, Quotas, Refused, View, Views};
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::traffic::Traffic;
 use crate::store::root::waiting::waiting;
@@ -152,6 +152,8 @@ pub struct Store {
     pub(crate) views: Views,
     /// Closer looks that somebody asked for.
     pub(crate) bursts: Bursts,
+    /// What was taken today of quotas.
+    pub(crate) quotas: Quotas,
     pub(crate) query_pool: Arc<QueryPool>,
     pub(crate) damage: Arc<Corruption>,
     pub(crate) garbage: Mutex<Vec<orphans::ObsoleteFile>>,
@@ -162,6 +164,8 @@ pub struct Store {
     /// Tells that pending rows have gone.
     pub(crate) committed: Notify,
     pub(crate) disk_full: AtomicBool,
+    /// As it was seen last; the largest number where nobody knows.
+    pub(crate) free_bytes: AtomicU64,
     /// When it was last tried to write, and whether that went well.
     pub(crate) probed: tokio::sync::Mutex<Option<(Instant, bool)>>,
     /// Samples before this time are gone for want of space, and none are taken in any more.
@@ -182,7 +186,7 @@ impl Store {
         self.view.read().unwrap_or_else(PoisonError::into_inner).of_one_reader()
     }
 
-    /// Every agent's latest account, newest first.
+    /// Every agent's latest report, newest first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         lock_mutex(&self.nodes).list()
     }
@@ -203,6 +207,20 @@ impl Store {
     /// Closer looks that somebody asked for.
     pub(crate) fn bursts(&self) -> &Bursts {
         &self.bursts
+    }
+
+    /// What was taken today of a quota by its name, bytes and series, and how many batches it refused since the start.
+    pub(crate) fn quota_used(&self, name: &str) -> (u64, u64, u64) {
+        let inbox = lock_mutex(&self.inbox);
+        let (bytes, series) = inbox.quotas.used(name, self.config.clock.wall_ns());
+        (bytes, series, inbox.quotas.refused.get(name).copied().unwrap_or(0))
+    }
+
+    /// Keeps what was taken of quotas, where that is due; all that is new where the store ends.
+    pub(crate) async fn keep_quotas(&self, at_end: bool) {
+        let now_ns = self.config.clock.wall_ns();
+        let due = self.quotas.due(&mut lock_mutex(&self.inbox).quotas, now_ns, at_end);
+        self.quotas.keep(due).await;
     }
 
     /// Addresses by their names.
@@ -238,7 +256,7 @@ impl Store {
 
     /// Returns when there is room for more rows, which may be at once. What is made of a request when there is none
     /// was made in vain.
-    pub async fn room(&self) {
+    pub async fn wait_for_room(&self) {
         loop {
             let committed = self.committed.notified();
             tokio::pin!(committed);
@@ -251,7 +269,7 @@ impl Store {
         }
     }
 
-    /// Whether [`Store::room`] would return at once.
+    /// Whether [`Store::wait_for_room`] would return at once.
     pub fn has_room(&self) -> bool {
         self.pending_bytes() <= self.config.max_pending_bytes
     }
@@ -259,6 +277,13 @@ impl Store {
     /// Whether ingest is stopped for want of disk space. Checked anew on every commit interval.
     pub fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Free space for the data, as of the last commit interval, and below how much nothing is taken in; none where
+    /// nobody knows.
+    pub fn free_bytes(&self) -> Option<(u64, u64)> {
+        let free_bytes = self.free_bytes.load(Ordering::Relaxed);
+        (free_bytes != u64::MAX).then_some((free_bytes, self.config.min_free_bytes))
     }
 
     /// What time it is.
@@ -335,6 +360,7 @@ impl Store {
                 return;
             }
         };
+        self.free_bytes.store(free, Ordering::Relaxed);
         let full = free < self.config.min_free_bytes;
         if full != self.disk_full.swap(full, Ordering::Relaxed) {
             let (free_bytes, min_free_bytes) = (free, self.config.min_free_bytes);

@@ -50,17 +50,17 @@ impl Hands {
 }
 
 /// Files and bytes by table and kind.
-type Room = BTreeMap<String, (u64, u64)>;
+type DiskUsage = BTreeMap<String, (u64, u64)>;
 
-fn room(data: &Path) -> Room {
-    fn add(room: &mut Room, name: &str, dir: &Path) {
+fn disk_usage(data: &Path) -> DiskUsage {
+    fn add(disk_usage: &mut DiskUsage, name: &str, dir: &Path) {
         for entry in std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap()) {
             if entry.file_type().unwrap().is_dir() {
                 let inner = match entry.file_name().to_str() {
                     Some("_delta_log") => format!("{name} log"),
                     _ => name.to_owned(),
                 };
-                add(room, &inner, &entry.path());
+                add(disk_usage, &inner, &entry.path());
             } else {
                 // The store removes files while this counts them: one that is gone by now takes no room.
                 let bytes = match entry.metadata() {
@@ -68,21 +68,21 @@ fn room(data: &Path) -> Room {
                     Err(error) if error.kind() == ErrorKind::NotFound => continue,
                     Err(error) => panic!("{}: {error}", entry.path().display()),
                 };
-                let sum = room.entry(name.to_owned()).or_default();
+                let sum = disk_usage.entry(name.to_owned()).or_default();
                 *sum = (sum.0 + 1, sum.1 + bytes);
             }
         }
     }
-    let mut room = Room::new();
+    let mut disk_usage = DiskUsage::new();
     for table in Table::ALL {
-        add(&mut room, table.name(), &data.join(table.name()));
+        add(&mut disk_usage, table.name(), &data.join(table.name()));
     }
-    room
+    disk_usage
 }
 
 /// The most of each in these hours.
-fn most(hours: &[Room]) -> Room {
-    let mut most = Room::new();
+fn most(hours: &[DiskUsage]) -> DiskUsage {
+    let mut most = DiskUsage::new();
     for (name, (files, bytes)) in hours.iter().flatten() {
         let sum = most.entry(name.clone()).or_default();
         *sum = (sum.0.max(*files), sum.1.max(*bytes));
@@ -125,7 +125,7 @@ async fn files_and_bytes_level_off() {
             store.maintain().await;
         }
         if number % batches == 0 {
-            hours.push(room(dir.path()));
+            hours.push(disk_usage(dir.path()));
         }
     }
     store.close().await;

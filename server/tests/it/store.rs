@@ -496,3 +496,24 @@ async fn ranges_of_days_have_each_account_once() {
     store.close().await;
     store.acknowledge(waiting).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_without_a_format_opens_and_one_of_a_newer_format_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let (rows, id) = rows_of(&mut Sender::new("node-a", 5), 1, now_ns());
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    store.close().await;
+    drop(store);
+    let format = dir.path().join("format.json");
+    std::fs::remove_file(&format).unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert_eq!(number(&store.snapshot(), "SELECT count(*) FROM batches").await, 1);
+    store.close().await;
+    drop(store);
+    assert!(format.exists());
+    std::fs::write(&format, r#"{"version":2,"product":"9.1.0"}"#).unwrap();
+    let refused = Store::open(quiet(dir.path())).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Format { .. }), "{refused}");
+    assert!(refused.to_string().contains("9.1.0"), "{refused}");
+}

@@ -296,10 +296,12 @@ export interface NodeRow extends Ticks {
   label_limits?: Record<string, number> | null;
 }
 
+export type MarkerKind = "note" | "version" | "agent" | "burst";
+
 /** A moment that was sent (`note`) or found. */
 export interface Marker {
   id: string;
-  kind: "note" | "version" | "agent" | "burst";
+  kind: MarkerKind;
   time: number;
   /** Of a burst: when it ended, or will. */
   until?: number | null;
@@ -308,11 +310,23 @@ export interface Marker {
   labels: Record<string, string>;
 }
 
+/** Markers of a step of the chart that are counted, and not told. */
+export interface OlderMarkers {
+  from: number;
+  until: number;
+  counts: Partial<Record<MarkerKind, number>>;
+}
+
 export interface MarkersAnswer {
   from: number;
   until: number;
+  /** Whether `markers` has all of them. */
   complete: boolean;
+  /** The newest ones. */
   markers: Marker[];
+  older: OlderMarkers[];
+  /** Kinds of which there are more than the server tells apart. */
+  uncounted: MarkerKind[];
 }
 
 export type BurstState = "waiting" | "running" | "ended" | "cancelled" | "refused" | "lost";

@@ -100,6 +100,7 @@ export const WheelHintText = lazy(() => frames().then((file) => file.WheelHintTe
 export const FramePanel = lazy(() => frames().then((file) => file.FramePanel), <Busy on={true} />);
 export const FrameTree = lazy(() => frames().then((file) => file.FrameTree), <Busy on={true} />);
 export const Quality = lazy(() => frames().then((file) => file.Quality), <Busy on={true} />);
+export const WindowQuality = lazy(() => frames().then((file) => file.WindowQuality), <Busy on={true} />);
 export const Legend = lazy(() => frames().then((file) => file.Legend));
 export const SpentBy = lazy(() => frames().then((file) => file.SpentBy), <Busy on={true} />);
 export const MarkerLane = lazy(() => markers().then((file) => file.MarkerLane), null, false);

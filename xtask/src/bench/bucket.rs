@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::s3_server;
+use crate::go_tools::VERSITYGW;
 use crate::service::{POLL, Service};
 use crate::stack::{Elsewhere, alive, free_address};
 
@@ -37,7 +37,7 @@ pub(super) struct Bucket {
 impl Bucket {
     /// Over a folder of `dir`, each request later by so much.
     pub(super) fn start(dir: &Path, latency: Duration) -> Result<Bucket> {
-        let program = s3_server::ready()?;
+        let program = VERSITYGW.path()?;
         let objects = dir.join("objects");
         fs::create_dir_all(objects.join(BUCKET)).with_context(|| format!("can't make {}", objects.display()))?;
         let address = free_address("127.0.0.1:0")?;
@@ -178,7 +178,10 @@ fn carry(client: &TcpStream, target: &str, latency: Duration, counts: &Counts) -
             counts.sent_bytes.fetch_add(sent, Relaxed);
             counts.received_bytes.fetch_add(received, Relaxed);
         }
-        if answer.value("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+        if answer
+            .value("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        {
             break;
         }
     }
@@ -222,8 +225,9 @@ impl Head {
 
     /// Of the body.
     fn length(&self) -> Result<u64> {
-        self.value("content-length")
-            .map_or(Ok(0), |value| value.parse().with_context(|| format!("no length: {value}")))
+        self.value("content-length").map_or(Ok(0), |value| {
+            value.parse().with_context(|| format!("no length: {value}"))
+        })
     }
 
     fn is_of_lease(&self) -> bool {

@@ -24,17 +24,17 @@ pub(crate) struct Args {
     agents: u64,
 }
 
-/// What the server says of itself at one moment.
+/// Commits and what they took, as the server's metrics have them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moment {
+struct ServerTotals {
     commits: f64,
     milliseconds: f64,
     cpu_s: f64,
 }
 
-/// What a row of the table has beside latency.
+/// What the store takes on the disk.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room {
+struct DiskUsage {
     data_files: u64,
     data_bytes: u64,
     log_files: u64,
@@ -66,38 +66,38 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
         "commits", "ms a commit", "CPU ms", "data files", "MiB", "log files", "log MiB", "RSS MiB"
     );
     let tgid = alone.server.pid();
-    let look = || -> Result<Moment> {
+    let look = || -> Result<ServerTotals> {
         let text = alone.client.get_ok("/metrics")?.text();
         let of = |name: &str| metric(&text, name).with_context(|| format!("/metrics has no {name}"));
-        Ok(Moment {
+        Ok(ServerTotals {
             commits: of("stakeout_store_commits_total")?,
             milliseconds: of("stakeout_store_commit_seconds_sum")? * 1e3,
             cpu_s: cpu_seconds(tgid)?,
         })
     };
     figures.table("");
-    let mut print = |from: Moment, now: Moment| -> Result<()> {
+    let mut print = |from: ServerTotals, now: ServerTotals| -> Result<()> {
         let count = (now.commits - from.commits).max(1.0);
-        let room = room(&data)?;
+        let disk_usage = disk_usage(&data)?;
         println!(
             "{:>9.0}{:>14.2}{:>12.2}{:>13}{:>13.1}{:>12}{:>11.2}{:>10.0}",
             now.commits,
             (now.milliseconds - from.milliseconds) / count,
             (now.cpu_s - from.cpu_s) * 1e3 / count,
-            room.data_files,
-            room.data_bytes as f64 / MIB,
-            room.log_files,
-            room.log_bytes as f64 / MIB,
+            disk_usage.data_files,
+            disk_usage.data_bytes as f64 / MIB,
+            disk_usage.log_files,
+            disk_usage.log_bytes as f64 / MIB,
             size_bytes(tgid, "VmRSS")? as f64 / MIB
         );
         figures.row(&format!("{:.0} commits", now.commits));
         for (name, unit, value) in [
             ("a commit", "ms", (now.milliseconds - from.milliseconds) / count),
             ("CPU", "ms", (now.cpu_s - from.cpu_s) * 1e3 / count),
-            ("data files", "", room.data_files as f64),
-            ("of them", "MiB", room.data_bytes as f64 / MIB),
-            ("log files", "", room.log_files as f64),
-            ("log", "MiB", room.log_bytes as f64 / MIB),
+            ("data files", "", disk_usage.data_files as f64),
+            ("of them", "MiB", disk_usage.data_bytes as f64 / MIB),
+            ("log files", "", disk_usage.log_files as f64),
+            ("log", "MiB", disk_usage.log_bytes as f64 / MIB),
             ("RSS", "MiB", size_bytes(tgid, "VmRSS")? as f64 / MIB),
         ] {
             figures.add(name, unit, value);
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     };
     thread::scope(|scope| -> Result<()> {
         let sending = scope.spawn(|| run::output(&mut sender));
-        let (mut from, mut next) = (Moment::default(), 100.0);
+        let (mut from, mut next) = (ServerTotals::default(), 100.0);
         while !sending.is_finished() {
             stop.check()?;
             let now = look()?;
@@ -131,24 +131,24 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
 }
 
 /// All files below the tables, and those of their logs.
-fn room(data: &Path) -> Result<Room> {
-    fn add(room: &mut Room, dir: &Path, is_log: bool) -> Result<()> {
+fn disk_usage(data: &Path) -> Result<DiskUsage> {
+    fn add(disk_usage: &mut DiskUsage, dir: &Path, is_log: bool) -> Result<()> {
         // A folder or a file may go while it is looked at.
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
-                add(room, &entry.path(), entry.file_name() == "_delta_log")?;
+                add(disk_usage, &entry.path(), entry.file_name() == "_delta_log")?;
             } else if is_log {
-                room.log_files += 1;
-                room.log_bytes += metadata.len();
+                disk_usage.log_files += 1;
+                disk_usage.log_bytes += metadata.len();
             } else {
-                room.data_files += 1;
-                room.data_bytes += metadata.len();
+                disk_usage.data_files += 1;
+                disk_usage.data_bytes += metadata.len();
             }
         }
         Ok(())
     }
-    let mut sum = Room::default();
+    let mut sum = DiskUsage::default();
     add(&mut sum, data, false)?;
     Ok(sum)
 }

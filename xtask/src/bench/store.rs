@@ -264,7 +264,10 @@ fn report(args: &Args, filled: &Filled, figures: &mut Figures) {
     {
         peak.at_most(limit * 1024.0);
     }
-    for (until, traffic) in ["until then", "with compaction"].iter().zip(filled.bucket.iter().flatten()) {
+    for (until, traffic) in ["until then", "with compaction"]
+        .iter()
+        .zip(filled.bucket.iter().flatten())
+    {
         for (name, unit, value) in [
             ("requests", "", traffic.requests as f64),
             ("sent", "MiB", traffic.sent_bytes as f64 / MIB),
@@ -491,7 +494,12 @@ fn tell_bucket(args: &Args, asked: &[Asked], figures: &mut Figures) {
             values[3]
         );
         figures.row(row.name);
-        let names = [("cold", "requests"), ("cold", "MiB"), ("warm", "requests"), ("warm", "MiB")];
+        let names = [
+            ("cold", "requests"),
+            ("cold", "MiB"),
+            ("warm", "requests"),
+            ("warm", "MiB"),
+        ];
         for ((name, unit), value) in names.into_iter().zip(values) {
             figures.add(name, unit, value);
         }

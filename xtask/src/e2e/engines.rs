@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -158,18 +160,28 @@ fn compare(alone: &Alone, theirs: &Value, report: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// A Python with the packages, made once.
+/// Begins to make that Python, where there is none: mostly it waits for the package index, beside what others compute.
+/// Where that fails, whoever asks for it tries again, and tells.
+pub(crate) fn make_python_meanwhile() {
+    thread::spawn(|| drop(python()));
+}
+
+/// A Python with the packages, made once, and by one at a time.
 pub(crate) fn python() -> Result<PathBuf> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = repo::cache_dir("engines")?;
     let (python, done) = (cache.join("venv/bin/python"), cache.join(PACKAGES.join("-")));
     if !done.is_file() {
         let venv = cache.join("venv");
-        run::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
-        run::run(
-            Command::new(&python)
-                .args(["-m", "pip", "install", "-q", "--disable-pip-version-check"])
-                .args(PACKAGES),
-        )?;
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv", "--clear"]).arg(&venv);
+        run::run(&mut run::behind_others(&make))?;
+        let mut install = Command::new(&python);
+        install
+            .args(["-m", "pip", "install", "-q", "--disable-pip-version-check"])
+            .args(PACKAGES);
+        run::run(&mut run::behind_others(&install))?;
         File::create(&done)?;
     }
     Ok(python)

@@ -13,13 +13,14 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+use crate::artifacts::{self, Profile};
 use crate::signals::Stop;
 use crate::tally::Tally;
 use crate::{packages, repo, run};
@@ -104,11 +105,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// For `cargo xtask test`: the server's targets, a short time each. The agent's have a compiled world of their own.
 pub(crate) fn step() -> Result<Tally> {
-    let fuzzer = Fuzzer::of_server()?;
+    let fuzzer = Fuzzer::of_step()?;
     let all = u32::try_from(fuzzer.targets.len())?;
     let broken = feed(&[fuzzer], |_| true, STEP_SECONDS)?;
     let failed = u32::try_from(broken.len())?;
     Ok(Tally::new(all - failed, failed))
+}
+
+/// Begins to build what the step feeds, in the time that others leave of the CPUs. Where that fails the step tries
+/// again, and tells.
+pub(crate) fn build_meanwhile() {
+    thread::spawn(|| drop(Fuzzer::of_step()));
 }
 
 /// Feeds the chosen targets, as many at a time as there are processors, and says what broke.
@@ -255,6 +262,15 @@ impl Fuzzer {
         Fuzzer::new(dir.join(triple).join("fuzz/stakeout-fuzz"), dir)
     }
 
+    /// The server's program for the step, built from what the other steps have built. By one at a time: until it is
+    /// copied it lies where cargo puts every build of it.
+    fn of_step() -> Result<Fuzzer> {
+        static BUILDING: Mutex<()> = Mutex::new(());
+        let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+        artifacts::all(Profile::Debug)?;
+        Fuzzer::of_server()
+    }
+
     /// Builds the server's program. Only the server itself is compiled for coverage: what it is made of is there
     /// already, and takes far longer to compile than to fuzz.
     fn of_server() -> Result<Fuzzer> {
@@ -272,7 +288,7 @@ impl Fuzzer {
         build.args(["build", "--locked", "--workspace", "--features", "stakeout-fuzz/server"]);
         build.args(["--bin", "stakeout-fuzz"]);
         build.env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
-        run::run(&mut build)?;
+        run::run(&mut run::behind_others(&build))?;
         let built = repo::target_dir()?.join("debug/stakeout-fuzz");
         let program = dir.join("stakeout-fuzz-server");
         fs::copy(&built, &program).with_context(|| format!("can't copy {}", built.display()))?;

@@ -1,9 +1,10 @@
 //! `cargo xtask test`: exactly what CI runs. Goes on after a failure, so that one run tells all of them.
 //!
 //! In: the working tree. Out: what each step found, and the sum as the last line. `parts` says which files a step
-//! looks at, `changed` which of them differ from a base, `lints` has clippy, `once` what would be compiled twice,
-//! `programs` runs some of what cargo built, `runner` runs a command and counts.
+//! looks at, `changed` which of them differ from a base, `alerts` has promtool, `lints` has clippy, `once` what would
+//! be compiled twice, `programs` runs some of what cargo built, `runner` runs a command and counts.
 
+mod alerts;
 mod changed;
 mod lints;
 mod once;
@@ -19,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use crate::artifacts::{self, Profile};
 use crate::tally::{CARGO, PLAYWRIGHT, Tally, VITEST};
 use crate::test_programs::root_tests;
-use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, s3_server, tidy, tools};
+use crate::{check_install, e2e, fuzz, go_tools, kernels, packages, repo, run, s3_server, tidy, tools};
 use changed::Changed;
 use parts::Piece;
 use programs::{built, filters, unit_targets};
@@ -52,6 +53,8 @@ const REPEATED_LINES: usize = 150;
 struct Scope<'a> {
     args: &'a Args,
     pieces: Vec<Piece>,
+    /// Whether decoders are fed in a later step, whose program may be built while this one waits.
+    fuzz_follows: bool,
 }
 
 impl Scope<'_> {
@@ -99,9 +102,12 @@ const fn step(name: &'static str, when: When, needs_programs: bool, run: Run) ->
 /// Part of what these need is made while other steps run.
 const INSTALL: &str = "install";
 const LICENCES: &str = "licences";
+const ALERTS: &str = "alerts";
 const UNIT: &str = "unit";
 const INTEGRATION: &str = "integration";
 const END_TO_END: &str = "end-to-end";
+/// What this needs is built while `install` waits.
+const FUZZ: &str = "fuzz";
 
 /// In order: cheap first, then what needs the built binaries.
 const STEPS: &[Step] = &[
@@ -113,6 +119,7 @@ const STEPS: &[Step] = &[
     step("lints", When::Always, false, lints),
     step(UNIT, When::Always, false, unit),
     step(LICENCES, When::UnlessQuick, false, licences),
+    step(ALERTS, When::UnlessQuick, false, alerts),
     step("binaries", When::UnlessQuick, false, binaries),
     step(INTEGRATION, When::UnlessQuick, true, integration),
     step("root", When::UnlessQuick, true, root),
@@ -120,7 +127,7 @@ const STEPS: &[Step] = &[
     step(END_TO_END, When::UnlessQuick, true, end_to_end),
     step("browser", When::UnlessQuick, true, browser),
     step(INSTALL, When::UnlessQuick, true, install),
-    step("fuzz", When::UnlessQuick, false, fuzzed),
+    step(FUZZ, When::UnlessQuick, false, fuzzed),
     step("kernels", When::Named, true, on_kernels),
 ];
 
@@ -158,12 +165,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         check_install::make_debian_meanwhile();
     }
     if has(UNIT) || has(INTEGRATION) {
-        s3_server::build_meanwhile();
+        go_tools::build_meanwhile(&go_tools::VERSITYGW);
     }
     // The step for licences waits until all are built: what is measured later has the CPUs to itself.
     if has(LICENCES) {
         let drawing = has(END_TO_END).then_some(&tools::INFERNO_FLAMEGRAPH);
         tools::build_meanwhile(drawing.into_iter().chain([&tools::CARGO_DENY]).collect());
+        if has(END_TO_END) {
+            e2e::engines::make_python_meanwhile();
+        }
+    }
+    // The same holds for this one.
+    if has(ALERTS) {
+        go_tools::build_meanwhile(&go_tools::PROMTOOL);
     }
     run_steps(chosen)
 }
@@ -178,12 +192,22 @@ fn chosen<'a>(args: &'a Args, changed: Option<&Changed>) -> Vec<(&'static Step, 
         }
     };
     let steps = STEPS.iter().filter(|step| asked_for(step));
-    steps
+    let asked: Vec<(&Step, Vec<Piece>)> = steps
         .filter_map(|step| {
             let pieces = changed.map_or(Some(vec![Piece::Whole]), |changed| changed.plan.pieces(step.name))?;
-            Some((step, Scope { args, pieces }))
+            Some((step, pieces))
         })
-        .collect()
+        .collect();
+    let fuzz_follows = asked.iter().any(|(step, _)| step.name == FUZZ);
+    let with_scope = |(step, pieces)| {
+        let scope = Scope {
+            args,
+            pieces,
+            fuzz_follows,
+        };
+        (step, scope)
+    };
+    asked.into_iter().map(with_scope).collect()
 }
 
 fn run_steps(chosen: Vec<(&Step, Scope<'_>)>) -> Result<()> {
@@ -267,6 +291,10 @@ fn licences(_: &Scope<'_>) -> Result<Tally> {
         tally.add(Tally::one(answer.status.success()));
     }
     Ok(tally)
+}
+
+fn alerts(_: &Scope<'_>) -> Result<Tally> {
+    alerts::step()
 }
 
 fn page_check(_: &Scope<'_>) -> Result<Tally> {
@@ -376,10 +404,15 @@ fn browser(scope: &Scope<'_>) -> Result<Tally> {
 }
 
 fn fuzzed(_: &Scope<'_>) -> Result<Tally> {
-    artifacts::all(Profile::Debug)?;
     fuzz::step()
 }
 
-fn install(_: &Scope<'_>) -> Result<Tally> {
-    check_install::run(&artifacts::all(Profile::Debug)?)
+/// Most of it waits for samples and for programs to end, and none of it is a matter of how fast: a compiler takes what
+/// it leaves of the CPUs.
+fn install(scope: &Scope<'_>) -> Result<Tally> {
+    let binaries = artifacts::all(Profile::Debug)?;
+    if scope.fuzz_follows {
+        fuzz::build_meanwhile();
+    }
+    check_install::run(&binaries)
 }

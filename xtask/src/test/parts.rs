@@ -94,6 +94,12 @@ const PARTS: &[Part] = &[
     // Unit tests of the root start the same S3 server.
     part("server/tests/it/bucket/", &[".rs"], &[RUST, SERVER]),
     part("server/tests/it/", &[".rs"], &[RUST, &[Module("server", "it")]]),
+    part(
+        "server/packaging/",
+        &[".yml"],
+        &[XTASK, &[Step("alerts"), Tests("server", "it")]],
+    ),
+    part("server/packaging/", &[".json"], &[&[Tests("server", "it")]]),
     part("server/packaging/", &[], &[&[Step("install")]]),
     // The page.
     part("web/src/", &[".test.ts"], &[&[Step("page-check"), Related]]),

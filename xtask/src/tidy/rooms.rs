@@ -105,6 +105,7 @@ const CRATES: [Crate; 3] = [
         name: "server",
         folder: "server/src/",
         order: &[
+            "settings",
             "config",
             "reload",
             "api",
@@ -141,6 +142,7 @@ const CRATES: [Crate; 3] = [
             "hash",
             "lock",
             "panics",
+            "sizes",
         ],
     },
     Crate {

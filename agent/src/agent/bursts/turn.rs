@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::conditions::Conditions;
 use super::state::{Running, list};
-use crate::agent::clock::Moment;
+use crate::agent::clock::ClockReading;
 use crate::agent::sampling::Sampling;
 use crate::agent::threads::AgentError;
 use crate::kernel::{self, Burst};
@@ -55,7 +55,7 @@ impl Sampling {
             return Ok(());
         }
         let counters = self.sensor.counters()?;
-        let begun = Moment::now();
+        let begun = ClockReading::now();
         let length_ns = u64::from(order.seconds) * SECOND_NS;
         self.bursting.running = Some(Running {
             cpus,
@@ -117,7 +117,7 @@ impl Sampling {
         self.sensor.end_burst()?;
         self.sensor.set_burst_members(&BTreeSet::new())?;
         if let Some(running) = &mut self.bursting.running {
-            let now = Moment::now();
+            let now = ClockReading::now();
             // One that ran to its end has the end that it was to have.
             if state != BurstState::Ended {
                 running.until_ms = now.unix_ns / 1_000_000;

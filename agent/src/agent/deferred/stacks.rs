@@ -176,7 +176,7 @@ impl DeferredStack {
 
 /// What looking again has brought.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
+pub(super) struct RescanResult {
     /// Mappings were found that were not known before.
     pub(super) found: bool,
     /// Some will be read again soon.
@@ -274,8 +274,8 @@ impl DeferredStacks {
     }
 
     /// Looks again for code that lay in no known mapping.
-    pub(super) fn look_again(&mut self, table: &mut Table, now_ns: u64) -> Look {
-        let mut look = Look::default();
+    pub(super) fn look_again(&mut self, table: &mut Table, now_ns: u64) -> RescanResult {
+        let mut result = RescanResult::default();
         for deferred in self.0.iter_mut().filter(|deferred| deferred.is_astray()) {
             let sample = &deferred.sample;
             let Some((address, true)) = stopped_at(&sample.user, &deferred.walk) else {
@@ -283,10 +283,10 @@ impl DeferredStacks {
             };
             deferred.stop.location = table.location(sample.key, address, true, now_ns);
             let is_unknown = deferred.is_astray();
-            look.found |= !is_unknown;
-            look.waits |= is_unknown && table.may_read_after(deferred.sample.key, deferred.sample.time_ns);
+            result.found |= !is_unknown;
+            result.waits |= is_unknown && table.may_read_after(deferred.sample.key, deferred.sample.time_ns);
         }
-        look
+        result
     }
 
     /// Adds the locations that these stacks have in files that are about to be given up, and what these are.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, Tables};
+use super::library::{KnownFile, KnownFiles, Library, SymbolTables};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_jvm, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::jvm::{BlobKind, JavaFrame, Jvm, Layout, Place, Walked};
+use crate::runtime::jvm::{BlobKind, JavaFrame, Jvm, Layout, NumberField, Walked};
 
 /// `profile.frame.type` of OTLP.
 const LANGUAGE: &str = "jvm";
@@ -74,8 +74,8 @@ impl Language for HotSpot {
         let is_library = |module: &&Arc<Module>| module.is_open() && Library::base_name(module) == LIBJVM;
         let module = table.modules(key).find(is_library)?;
         let file = known.entry(module.id);
-        let file =
-            Arc::clone(file.or_insert_with(|| Arc::new(KnownFile::read(module, SYMBOLS[0], &SYMBOLS, Tables::All))));
+        let read = || Arc::new(KnownFile::read(module, SYMBOLS[0], &SYMBOLS, SymbolTables::All));
+        let file = Arc::clone(file.or_insert_with(read));
         Some((Library::of(key, module, table)?, file))
     }
 
@@ -117,7 +117,7 @@ fn described(walked: &Walked) -> Result<so_jvm, String> {
     let lacks = |what: &str| format!("HotSpot: {what}");
     // What is read of a blob's begin ends there: `SO_JVM_BLOB_WORDS` of bpf/abi.h.
     const READ_BYTES: u16 = 128;
-    let near = |place: Place| {
+    let near = |place: NumberField| {
         let fits =
             place.offset + u16::from(place.width) <= READ_BYTES && place.offset % 8 + u16::from(place.width) <= 8;
         fits.then_some(place.offset)

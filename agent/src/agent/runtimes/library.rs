@@ -83,7 +83,7 @@ pub(super) type KnownFiles = FastMap<SourceId, Arc<KnownFile>>;
 
 /// Which of a file's tables of symbols are looked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tables {
+pub(super) enum SymbolTables {
     /// What it exports. Of files that have hardly anything to do with the language.
     Exported,
     /// And where it does not export the runtime, the table of all symbols: a program may have the runtime in itself.
@@ -95,7 +95,7 @@ pub(super) fn having<'a>(
     symbol: &str,
     symbols: &[&'static str],
     modules: impl Iterator<Item = &'a Arc<Module>>,
-    tables: impl Fn(&Module) -> Tables,
+    tables: impl Fn(&Module) -> SymbolTables,
     known: &mut KnownFiles,
 ) -> Option<(&'a Arc<Module>, Arc<KnownFile>)> {
     for module in modules {
@@ -152,7 +152,7 @@ const MAX_LIMITS: usize = 1024;
 
 impl KnownFile {
     /// `runtime` is the one of the names that tells whether the runtime is there.
-    pub(super) fn read(module: &Module, runtime: &str, names: &[&'static str], tables: Tables) -> Self {
+    pub(super) fn read(module: &Module, runtime: &str, names: &[&'static str], tables: SymbolTables) -> Self {
         let image = Image::open(|offset, into: &mut [u8]| module.read_at(offset, into));
         let found = image.map_or_else(Vec::new, |image| {
             let exported = dynamic_symbols(&image, names);
@@ -160,7 +160,7 @@ impl KnownFile {
                 .iter()
                 .zip(&exported)
                 .any(|(name, found)| *name == runtime && found.is_some());
-            if has_runtime || tables == Tables::Exported {
+            if has_runtime || tables == SymbolTables::Exported {
                 return exported;
             }
             let all = static_symbols(&image, names);

@@ -79,8 +79,8 @@ const MAX_REASON_BYTES: usize = 47;
 /// Files that are remembered, for each language.
 const MAX_FILES: usize = 8192;
 
-/// What is known of a place.
-pub(super) struct Known {
+/// What a place was named.
+pub(super) struct NamedPlace {
     pub(super) frames: Frames,
     /// Asking again brings nothing else.
     pub(super) is_final: bool,
@@ -136,7 +136,7 @@ enum Unnamed {
 
 /// What is known of one runtime of a program.
 #[derive(Debug)]
-enum State {
+enum RuntimeState {
     /// It may not have begun.
     Waiting {
         since_ns: u64,
@@ -147,7 +147,7 @@ enum State {
     Unknown,
 }
 
-impl State {
+impl RuntimeState {
     /// When one that waits is to be looked at.
     fn next_ns(&self) -> Option<u64> {
         match self {
@@ -159,21 +159,25 @@ impl State {
 
 /// A program may have several runtimes.
 #[derive(Debug, Default)]
-struct Program {
-    of_languages: [Option<State>; COUNT],
+struct ProgramRuntimes {
+    of_languages: [Option<RuntimeState>; COUNT],
     described: Option<Box<so_runtime>>,
 }
 
-impl Program {
+impl ProgramRuntimes {
     fn next_ns(&self) -> Option<u64> {
-        self.of_languages.iter().flatten().filter_map(State::next_ns).min()
+        self.of_languages
+            .iter()
+            .flatten()
+            .filter_map(RuntimeState::next_ns)
+            .min()
     }
 }
 
 /// The runtimes of all programs, and names of their frames.
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
-    programs: BTreeMap<ProgramKey, Program>,
+    programs: BTreeMap<ProgramKey, ProgramRuntimes>,
     files: [KnownFiles; COUNT],
     known: KnownFrames,
     allowance: Asking,
@@ -217,7 +221,7 @@ impl Runtimes {
     fn readers(&self) -> impl Iterator<Item = &Arc<dyn Reader>> {
         let states = self.programs.values().flat_map(|program| &program.of_languages);
         states.flatten().filter_map(|state| match state {
-            State::Ready(reader) => Some(reader),
+            RuntimeState::Ready(reader) => Some(reader),
             _ => None,
         })
     }
@@ -264,7 +268,7 @@ impl Runtimes {
             if !is_known && find(*language, key, table, &mut self.files[number]).is_some() {
                 let program = self.programs.entry(key).or_default();
                 let (since_ns, next_ns) = (now_ns, now_ns);
-                program.of_languages[number] = Some(State::Waiting { since_ns, next_ns });
+                program.of_languages[number] = Some(RuntimeState::Waiting { since_ns, next_ns });
             }
             self.renew(*language, number, key, table, now_ns);
         }
@@ -279,7 +283,7 @@ impl Runtimes {
         let Some(program) = self.programs.get_mut(&key) else {
             return;
         };
-        let Some(State::Ready(reader)) = &program.of_languages[number] else {
+        let Some(RuntimeState::Ready(reader)) = &program.of_languages[number] else {
             return;
         };
         if !reader.lacks(&library::Library::made(key, table)) {
@@ -290,9 +294,9 @@ impl Runtimes {
         program.of_languages[number] = Some(match read {
             Some(Ok(reader)) => {
                 reader.describe(program.described.get_or_insert_default());
-                State::Ready(reader)
+                RuntimeState::Ready(reader)
             }
-            _ => State::Waiting {
+            _ => RuntimeState::Waiting {
                 since_ns: now_ns,
                 next_ns: now_ns,
             },
@@ -301,8 +305,8 @@ impl Runtimes {
 
     /// True where the program's run-time code may be about to be known: stacks through it wait for that.
     pub(super) fn is_waiting(&self, key: ProgramKey) -> bool {
-        let waits = |(language, state): (&&dyn Language, &Option<State>)| {
-            language.walks_copies() && state.as_ref().and_then(State::next_ns).is_some()
+        let waits = |(language, state): (&&dyn Language, &Option<RuntimeState>)| {
+            language.walks_copies() && state.as_ref().and_then(RuntimeState::next_ns).is_some()
         };
         let program = self.programs.get(&key);
         program.is_some_and(|program| LANGUAGES.iter().zip(&program.of_languages).any(waits))
@@ -310,14 +314,14 @@ impl Runtimes {
 
     /// When the next look at a runtime, or at a function's place, is due; none where there is none.
     pub(super) fn next_look_ns(&self) -> Option<u64> {
-        let programs = self.programs.values().filter_map(Program::next_ns);
+        let programs = self.programs.values().filter_map(ProgramRuntimes::next_ns);
         programs.chain(self.soon.iter().map(|soon| soon.at_ns)).min()
     }
 
     /// Looks again at runtimes that had not begun; gives the programs of which more is known since.
     pub(super) fn look_again(&mut self, table: &Table, now_ns: u64) -> Vec<ProgramKey> {
         self.ask_soon(table, now_ns);
-        let is_due = |program: &Program| program.next_ns().is_some_and(|next_ns| next_ns <= now_ns);
+        let is_due = |program: &ProgramRuntimes| program.next_ns().is_some_and(|next_ns| next_ns <= now_ns);
         let due = self.programs.iter().filter(|(_, program)| is_due(program));
         let due: Vec<ProgramKey> = due.map(|(key, _)| *key).collect();
         due.into_iter().filter(|key| self.look(*key, table, now_ns)).collect()
@@ -357,7 +361,7 @@ impl Runtimes {
         };
         let mut has_changed = false;
         for (number, language) in LANGUAGES.iter().enumerate() {
-            let Some(State::Waiting { since_ns, next_ns }) = &mut program.of_languages[number] else {
+            let Some(RuntimeState::Waiting { since_ns, next_ns }) = &mut program.of_languages[number] else {
                 continue;
             };
             let waited_ns = now_ns.saturating_sub(*since_ns);
@@ -367,7 +371,7 @@ impl Runtimes {
             let state = match read {
                 Some(Ok(reader)) => {
                     reader.describe(program.described.get_or_insert_default());
-                    State::Ready(reader)
+                    RuntimeState::Ready(reader)
                 }
                 Some(Err(reason)) if waited_ns >= GIVE_UP_NS => {
                     tracing::warn!(
@@ -377,7 +381,7 @@ impl Runtimes {
                     );
                     self.stats.unknown += 1;
                     count_reason(&mut self.unknown, &reason);
-                    State::Unknown
+                    RuntimeState::Unknown
                 }
                 _ => continue,
             };
@@ -389,12 +393,18 @@ impl Runtimes {
 
     /// The frames of a place, leaf first: of compiled code also the functions that were inlined there. `tgid` is the
     /// program's process in /proc while it runs.
-    pub(super) fn frames(&mut self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>, now_ns: u64) -> Known {
+    pub(super) fn frames(
+        &mut self,
+        key: ProgramKey,
+        place: RuntimePlace,
+        tgid: Option<u32>,
+        now_ns: u64,
+    ) -> NamedPlace {
         if let Some(frames) = self.known.recall((key, place)) {
             return known(frames);
         }
         if let Some(frames) = self.late.until_asked(&(key, place), now_ns) {
-            return Known {
+            return NamedPlace {
                 is_final: false,
                 ..known(frames)
             };
@@ -419,7 +429,7 @@ impl Runtimes {
         }
         if let Some(frames) = of_function.or_else(|| self.late.get(&(key, place))) {
             // Its line is not known; where too much was asked for, it is another time.
-            return Known {
+            return NamedPlace {
                 is_final: !matches!(unnamed, Unnamed::PutOff(_)),
                 ..known(frames)
             };
@@ -490,13 +500,13 @@ impl Runtimes {
             .programs
             .get(&key)
             .map(|program| &program.of_languages[language_of(place.frame)]);
-        matches!(state, Some(Some(State::Ready(reader))) if reader.remembers(place))
+        matches!(state, Some(Some(RuntimeState::Ready(reader))) if reader.remembers(place))
     }
 
     /// Whom to ask, and what.
     fn asking(&self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>) -> Option<(u32, Asked)> {
         let (program, tgid) = (self.programs.get(&key)?, tgid?);
-        let Some(State::Ready(reader)) = &program.of_languages[language_of(place.frame)] else {
+        let Some(RuntimeState::Ready(reader)) = &program.of_languages[language_of(place.frame)] else {
             return None;
         };
         let reader = Arc::clone(reader);
@@ -510,20 +520,26 @@ impl Runtimes {
     }
 
     /// With this name until it is asked for again, if it is.
-    fn in_part(&mut self, key: ProgramKey, place: RuntimePlace, frames: &Frames, now_ns: u64) -> Known {
+    fn in_part(&mut self, key: ProgramKey, place: RuntimePlace, frames: &Frames, now_ns: u64) -> NamedPlace {
         let is_final = self.late.add((key, place), frames, now_ns);
         if is_final {
             self.late.remove(&(key, place));
             self.known.remember((key, place), Arc::clone(frames));
         }
-        Known {
+        NamedPlace {
             is_final,
             ..known(Arc::clone(frames))
         }
     }
 
     /// Without a name until it is asked for again, if it is, and that not for ever.
-    fn nameless_for_now(&mut self, key: ProgramKey, place: RuntimePlace, nameless: Nameless, now_ns: u64) -> Known {
+    fn nameless_for_now(
+        &mut self,
+        key: ProgramKey,
+        place: RuntimePlace,
+        nameless: Nameless,
+        now_ns: u64,
+    ) -> NamedPlace {
         if !LANGUAGES[language_of(place.frame)].comes_back() {
             return self.nameless(place, true);
         }
@@ -546,13 +562,13 @@ impl Runtimes {
         self.nameless(place, is_final)
     }
 
-    fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> Known {
+    fn nameless(&mut self, place: RuntimePlace, is_final: bool) -> NamedPlace {
         let language = LANGUAGES[language_of(place.frame)];
         let frame = self.known.intern(Frame {
             kind: FrameKind::Interpreted(language.name()),
             ..Frame::unknown()
         });
-        Known {
+        NamedPlace {
             is_final,
             ..known(Arc::from([frame]))
         }
@@ -585,8 +601,8 @@ fn find(
     language.find(key, table, files)
 }
 
-fn known(frames: Frames) -> Known {
-    Known {
+fn known(frames: Frames) -> NamedPlace {
+    NamedPlace {
         is_gap: frames.iter().any(|frame| frame.kind == FrameKind::Unknown),
         frames,
         is_final: true,

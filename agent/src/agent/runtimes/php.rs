@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, Tables, having};
+use super::library::{KnownFile, KnownFiles, Library, SymbolTables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_php, so_runtime};
@@ -59,7 +59,7 @@ impl Language for Zend {
             module.is_open() && (name.contains("php") || is_extended && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(LOOP, &SYMBOLS, modules, |_| Tables::All, known)?;
+        let (module, file) = having(LOOP, &SYMBOLS, modules, |_| SymbolTables::All, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 

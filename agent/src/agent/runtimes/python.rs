@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, Tables, having};
+use super::library::{KnownFile, KnownFiles, Library, SymbolTables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_cpython, so_runtime};
@@ -57,7 +57,7 @@ impl Language for CPython {
                 && (name.contains("python") || is_extended && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(RUNTIME, &SYMBOLS, modules, |_| Tables::All, known)?;
+        let (module, file) = having(RUNTIME, &SYMBOLS, modules, |_| SymbolTables::All, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, Tables, having};
+use super::library::{KnownFile, KnownFiles, Library, SymbolTables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_ruby, so_runtime};
 use crate::process::{Module, Table};
 use crate::runtime::ProcessMemory;
-use crate::runtime::ruby::{Place, Ruby, SYMBOLS, Walked};
+use crate::runtime::ruby::{MappedInterpreter, Ruby, SYMBOLS, Walked};
 
 /// `profile.frame.type` of OTLP.
 const LANGUAGE: &str = "ruby";
@@ -56,7 +56,7 @@ impl Language for CRuby {
                 && (name.starts_with("libruby") || name.starts_with("ruby") || is_extended && !name.contains(".so"))
         };
         let modules = table.modules(key).filter(may_have);
-        let (module, file) = having(RUNTIME, &SYMBOLS, modules, |_| Tables::All, known)?;
+        let (module, file) = having(RUNTIME, &SYMBOLS, modules, |_| SymbolTables::All, known)?;
         Some((Library::of(key, module, table)?, file))
     }
 
@@ -64,7 +64,7 @@ impl Language for CRuby {
         let (module, bias, file) = (Arc::clone(&library.module), library.bias, Arc::clone(file));
         Box::new(move || {
             let (code, data) = file.segments(&module, bias);
-            let place = Place {
+            let place = MappedInterpreter {
                 symbol: &|name| file.address_of(name, bias),
                 learn: &|name, address| file.learn(name, address.wrapping_sub(bias)),
                 data,

@@ -87,7 +87,7 @@ fn a_name_in_part_holds_until_there_is_a_whole_one() {
         });
         Frames::from([frame])
     };
-    let told = |known: Known| {
+    let told = |known: NamedPlace| {
         let name = known.frames[0].function.as_deref().map(str::to_owned);
         (name, known.is_final)
     };
@@ -144,7 +144,7 @@ fn tables_of_all_programs_stay_within_their_memory() {
             exec_id: 0,
         };
         let reader: Arc<dyn Reader> = Arc::<Learned>::clone(reader);
-        runtimes.programs.entry(key).or_default().of_languages[1] = Some(State::Ready(reader));
+        runtimes.programs.entry(key).or_default().of_languages[1] = Some(RuntimeState::Ready(reader));
     }
     let learn = |bytes: u64| {
         readers

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::language::{Language, Reader, Reading};
-use super::library::{KnownFile, KnownFiles, Library, Tables, having};
+use super::library::{KnownFile, KnownFiles, Library, SymbolTables, having};
 use super::place::{Nameless, RuntimePlace};
 use crate::frames::{Frame, FrameKind, ProgramKey};
 use crate::kernel::{RuntimeWord, so_runtime, so_v8};
@@ -59,9 +59,9 @@ impl Language for Engine {
         let modules = table.modules(key).filter(may_have);
         let tables = |module: &Module| {
             if Library::base_name(module).contains("node") {
-                Tables::All
+                SymbolTables::All
             } else {
-                Tables::Exported
+                SymbolTables::Exported
             }
         };
         let (module, file) = having(ENGINE, &SYMBOLS, modules, tables, known)?;

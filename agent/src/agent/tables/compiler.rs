@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use crate::agent::threads::{AgentError, spawn};
-use crate::cpu_budget::{CpuBudget, Waits};
+use crate::cpu_budget::{CpuBudget, NeededBy};
 use crate::elf::ReadTurn;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::hash::FastMap;
@@ -322,8 +322,11 @@ impl Worker {
 
     fn rest(&self) {
         let stacks_wait = self.stacks_wait.load(Ordering::Relaxed);
-        self.cpu_budget
-            .rest(if stacks_wait { Waits::Stacks } else { Waits::Nobody });
+        self.cpu_budget.rest(if stacks_wait {
+            NeededBy::Stacks
+        } else {
+            NeededBy::Nobody
+        });
     }
 }
 

@@ -21,7 +21,7 @@ use crate::frames::ProgramKey;
 use crate::unwind::{
     CodeMapping, FileTable, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS,
 };
-use runtimes::Runtimes;
+use runtimes::RuntimeEntries;
 use shared::Shared;
 pub(super) use shared::{charged_bytes, shared_bytes};
 pub(in crate::kernel) use walk::LiveMemory;
@@ -160,7 +160,7 @@ struct Program {
 pub struct Tables {
     layout: Layout<MapMemory>,
     processes: MapHandle,
-    runtimes: Runtimes,
+    runtimes: RuntimeEntries,
     /// Also those that were replaced by an exec a moment ago: their deferred stacks are still to be walked.
     programs: BTreeMap<ProgramKey, Program>,
     next_space: u32,
@@ -198,7 +198,7 @@ impl Tables {
         Ok(Self {
             layout: Layout::new(memory),
             processes: MapHandle::try_from(&maps.processes).map_err(failing("processes"))?,
-            runtimes: Runtimes::new(MapHandle::try_from(&maps.runtimes).map_err(failing("runtimes"))?),
+            runtimes: RuntimeEntries::new(MapHandle::try_from(&maps.runtimes).map_err(failing("runtimes"))?),
             programs: BTreeMap::new(),
             next_space: 1,
             walked_ns: 0,

@@ -14,14 +14,14 @@ const MAX_RUNTIMES: usize = 512;
 impl Record for so_runtime {}
 
 /// Which entries are whose, and what is in them.
-pub(super) struct Runtimes {
+pub(super) struct RuntimeEntries {
     map: MapHandle,
     entries: Vec<Option<so_runtime>>,
     /// Free, and since when no walk can be reading them.
     free: VecDeque<(u32, u64)>,
 }
 
-impl Runtimes {
+impl RuntimeEntries {
     pub(super) fn new(map: MapHandle) -> Self {
         Self {
             map,

@@ -40,23 +40,20 @@ pub(super) struct Counts {
 
 /// One CPU's.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Account {
-    settled: Counts,
+pub(super) struct TickAccount {
+    last: Counts,
     /// Ticks due less those that came, not yet told of.
     open: i64,
 }
 
-impl Account {
+impl TickAccount {
     pub(super) fn new(counts: Counts) -> Self {
-        Self {
-            settled: counts,
-            open: 0,
-        }
+        Self { last: counts, open: 0 }
     }
 
     /// What did not come since the last call. While it is so little that it may still come, it waits.
     pub(super) fn settle(&mut self, now: Counts) -> Unticked {
-        let before = std::mem::replace(&mut self.settled, now);
+        let before = std::mem::replace(&mut self.last, now);
         let due = now.due.saturating_sub(before.due);
         self.open += due as i64 - now.ticks.saturating_sub(before.ticks) as i64;
         if self.open <= ALWAYS_OPEN {
@@ -147,7 +144,7 @@ mod tests {
             idle_ticks: 500 + idle_ticks,
             idle_ns: Some(60 + (idle_seconds * 1e9) as u64),
         };
-        Account::new(begin).settle(end)
+        TickAccount::new(begin).settle(end)
     }
 
     #[test]
@@ -170,7 +167,7 @@ mod tests {
 
     #[test]
     fn without_the_kernel_s_account_nothing_passes_for_idle() {
-        let mut account = Account::new(Counts::default());
+        let mut account = TickAccount::new(Counts::default());
         let counts = Counts {
             due: 100,
             time_ns: 5_000_000_000,
@@ -181,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_tick_that_is_late_is_waited_for_and_little_adds_up() {
-        let mut account = Account::new(Counts::default());
+        let mut account = TickAccount::new(Counts::default());
         let mut step = |due, ticks| {
             account
                 .settle(Counts {

@@ -20,7 +20,7 @@ use super::perf;
 use crate::frames::CpuTicks;
 use crate::random::Random;
 pub use account::Unticked;
-use account::{Account, Counts, IdleTime};
+use account::{Counts, IdleTime, TickAccount};
 pub(super) use bursts::Bursts;
 pub use bursts::{Burst, Chosen, ChosenThreads, MAX_THREADS as MAX_BURST_THREADS, NAME_BYTES};
 use schedule::{Schedule, Stretch, USUAL};
@@ -41,7 +41,7 @@ struct Timer {
     event: OwnedFd,
     _link: Link,
     schedule: Schedule,
-    account: Account,
+    account: TickAccount,
     /// Its ticks at the last look at which there were new ones, and when that was.
     ticks: u64,
     ticked_ns: u64,
@@ -130,7 +130,7 @@ impl Timers {
             event,
             _link,
             schedule,
-            account: Account::new(counts),
+            account: TickAccount::new(counts),
             ticks: ticks.ticks,
             ticked_ns: now_ns,
             asked: None,

@@ -52,7 +52,7 @@ pub(super) fn is_local(tgid: u32, device: u64, now_ns: u64) -> bool {
     {
         return *local;
     }
-    let local = judge(&text_of(tgid), device);
+    let local = is_local_mount(&text_of(tgid), device);
     if known.len() >= MAX_KNOWN {
         known.clear();
     }
@@ -96,7 +96,7 @@ fn parse(line: &str) -> Option<Mount<'_>> {
 
 /// Judges by what is mounted. An overlay is as good as what it lies on: what is mounted without privileges may lie on
 /// anything.
-fn judge(mountinfo: &str, device: u64) -> bool {
+fn is_local_mount(mountinfo: &str, device: u64) -> bool {
     let mounts = || mountinfo.lines().filter_map(parse);
     let Some(mount) = mounts().find(|mount| mount.device == device) else {
         // An overlay's files have numbers of the filesystems below, which nobody has mounted under that number; so
@@ -156,8 +156,8 @@ nonsense
 
     #[test]
     fn what_needs_a_server_is_known_by_its_mount() {
-        let local = |minor: u64| judge(TEXT, minor);
-        assert!(judge(TEXT, 254 << 32) && local(41) && local(45));
+        let local = |minor: u64| is_local_mount(TEXT, minor);
+        assert!(is_local_mount(TEXT, 254 << 32) && local(41) && local(45));
         for (minor, what) in [
             (40, "FUSE"),
             (42, "an overlay on it"),
@@ -172,6 +172,9 @@ nonsense
             .filter(|line| !line.contains("fuse") && !line.contains("nfs4"))
             .map(|line| format!("{line}\n"))
             .collect();
-        assert!(judge(&without, 99), "a filesystem below an overlay, or of memory files");
+        assert!(
+            is_local_mount(&without, 99),
+            "a filesystem below an overlay, or of memory files"
+        );
     }
 }

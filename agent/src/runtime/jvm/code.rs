@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::layout::{Heaps, Layout, Place, Spot};
+use super::layout::{BlobAddress, Heaps, Layout, NumberField};
 use super::{ADDRESSES, ReadMemory, Unreadable, number, pointer};
 
 /// Three in today's VMs, four with the one for hot code.
@@ -94,49 +94,49 @@ pub struct Walked {
     pub frame: InterpreterFrame,
 
     /// CodeBlob: bytes of it all.
-    pub blob_bytes: Place,
+    pub blob_bytes: NumberField,
     /// CodeBlob: bytes of its header; it is compiled code, or a native method's wrapper, where they are
     /// `nmethod_header_bytes`.
-    pub blob_header_bytes: Place,
+    pub blob_header_bytes: NumberField,
     /// CodeBlob: the header's bytes of compiled code.
     pub nmethod_header_bytes: u16,
     /// CodeBlob: its frame, return address included, in words. Zero or less where frames of it have no fixed size.
-    pub frame_words: Place,
+    pub frame_words: NumberField,
     /// CodeBlob: how far behind the code's begin its frame is set up; -1 where it never is.
-    pub frame_complete: Place,
+    pub frame_complete: NumberField,
     /// CodeBlob: where its code begins. An address where 8 bytes wide, else a distance from the blob.
-    pub code_begin: Place,
+    pub code_begin: NumberField,
     /// CodeBlob: pointer to its name.
     pub blob_name: u16,
     /// CodeBlob: what kind it is, since JDK 23.
-    pub kind: Option<Place>,
+    pub kind: Option<NumberField>,
 
     /// nmethod: number of the compilation that made it.
-    pub compile_id: Place,
+    pub compile_id: NumberField,
     /// nmethod: pointer to its method.
     pub method: u16,
     /// nmethod: where its frames keep the pc that was replaced by `deopt`, in bytes from the stack pointer.
-    pub orig_pc: Place,
+    pub orig_pc: NumberField,
     /// nmethod: the address that return addresses into it are replaced by when it is deoptimized; an address where 8
     /// bytes wide, else a distance from the blob.
-    pub deopt: Place,
+    pub deopt: NumberField,
     /// The same at calls of method handles; none in later VMs.
-    pub deopt_mh: Option<Place>,
+    pub deopt_mh: Option<NumberField>,
 
     /// Method: pointer to its ConstMethod.
     pub const_method: u16,
     /// The bytecodes begin as many bytes behind a ConstMethod's begin.
     pub const_method_bytes: u16,
     /// ConstMethod: bytes of its bytecodes.
-    pub code_bytes: Place,
+    pub code_bytes: NumberField,
     /// From ConstMethod to its pool, the pool's class, and the symbol of that class' name.
     pub class_name: [u16; 3],
     /// ConstMethod: the index of its name in the pool, whose entries begin behind a header.
-    pub name: Place,
+    pub name: NumberField,
     /// That header's bytes.
     pub pool_bytes: u16,
     /// Symbol: how long it is.
-    pub symbol_length: Place,
+    pub symbol_length: NumberField,
     /// Symbol: where its text begins.
     pub symbol_body: u16,
 }
@@ -194,7 +194,7 @@ impl Jvm {
             method: blob.method,
             orig_pc: blob.orig_pc,
             deopt: blob.deopt.single(),
-            deopt_mh: blob.deopt_mh.map(Spot::single),
+            deopt_mh: blob.deopt_mh.map(BlobAddress::single),
             const_method: method.const_method,
             const_method_bytes: method.const_bytes,
             code_bytes: method.code_bytes,

@@ -45,7 +45,7 @@ const TYPES: &[&str] = &[
 
 /// A number in an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct NumberField {
     /// From the object's begin.
     pub offset: u16,
     /// Bytes: 1, 2, 4 or 8.
@@ -54,7 +54,7 @@ pub struct Place {
     pub is_signed: bool,
 }
 
-impl Place {
+impl NumberField {
     pub(super) fn get(self, memory: &dyn ReadMemory, object: u64) -> Result<i64, Unreadable> {
         let value = number(memory, object.saturating_add(u64::from(self.offset)), self.width)?;
         let unused = 64 - 8 * u32::from(self.width.clamp(1, 8));
@@ -66,14 +66,14 @@ impl Place {
 
 /// An address that belongs to a code blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct BlobAddress {
     /// Where the blob has a pointer that the rest counts from; None where that is the blob itself.
     pub(super) pointer: Option<u16>,
     /// Numbers of the blob that are added.
-    pub(super) plus: [Option<Place>; 2],
+    pub(super) plus: [Option<NumberField>; 2],
 }
 
-impl Spot {
+impl BlobAddress {
     fn pointed(pointer: u16) -> Self {
         Self {
             pointer: Some(pointer),
@@ -81,7 +81,7 @@ impl Spot {
         }
     }
 
-    fn behind(pointer: Option<u16>, place: Place) -> Self {
+    fn behind(pointer: Option<u16>, place: NumberField) -> Self {
         Self {
             pointer,
             plus: [Some(place), None],
@@ -89,8 +89,8 @@ impl Spot {
     }
 
     /// The only number that it takes: an address where 8 bytes wide, else a distance from the blob.
-    pub(super) fn single(self) -> Place {
-        let pointer = Place {
+    pub(super) fn single(self) -> NumberField {
+        let pointer = NumberField {
             offset: self.pointer.unwrap_or_default(),
             width: 8,
             is_signed: false,
@@ -116,7 +116,7 @@ pub(super) enum Heaps {
     /// The address of the pointer to the only one.
     One(u64),
     /// The address of the pointer to a list of them.
-    List { at: u64, length: Place, data: u16 },
+    List { at: u64, length: NumberField, data: u16 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub(super) struct HeapLayout {
     pub(super) high_boundary: u16,
     pub(super) low: u16,
     pub(super) segmap_low: u16,
-    pub(super) log2_segment_bytes: Place,
+    pub(super) log2_segment_bytes: NumberField,
     /// Of what stands before each blob.
     pub(super) header_bytes: u16,
     pub(super) header_used: u16,
@@ -137,9 +137,9 @@ pub(super) struct StubsLayout {
     /// Address of the pointer to the interpreter's queue.
     pub(super) at: u64,
     pub(super) buffer: u16,
-    pub(super) limit: Place,
-    pub(super) end: Place,
-    pub(super) count: Place,
+    pub(super) limit: NumberField,
+    pub(super) end: NumberField,
+    pub(super) count: NumberField,
     /// Address of a flag that is set when the VM has set itself up.
     pub(super) is_complete: Option<u64>,
 }
@@ -147,27 +147,27 @@ pub(super) struct StubsLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlobLayout {
     pub(super) name: u16,
-    pub(super) bytes: Place,
-    pub(super) header_bytes: Place,
-    pub(super) frame_words: Place,
-    pub(super) frame_complete: Place,
-    pub(super) code_begin: Spot,
+    pub(super) bytes: NumberField,
+    pub(super) header_bytes: NumberField,
+    pub(super) frame_words: NumberField,
+    pub(super) frame_complete: NumberField,
+    pub(super) code_begin: BlobAddress,
     /// Behind the code.
-    pub(super) data: Place,
-    pub(super) kind: Option<Place>,
+    pub(super) data: NumberField,
+    pub(super) kind: Option<NumberField>,
     /// What `header_bytes` holds in compiled code and in nothing else.
     pub(super) nmethod_bytes: u16,
     pub(super) method: u16,
-    pub(super) compile_id: Place,
-    pub(super) orig_pc: Place,
-    pub(super) deopt: Spot,
-    pub(super) deopt_mh: Option<Spot>,
-    pub(super) pcs: (Spot, Spot),
-    pub(super) scopes: (Spot, Spot),
-    pub(super) metadata: (Spot, Spot),
+    pub(super) compile_id: NumberField,
+    pub(super) orig_pc: NumberField,
+    pub(super) deopt: BlobAddress,
+    pub(super) deopt_mh: Option<BlobAddress>,
+    pub(super) pcs: (BlobAddress, BlobAddress),
+    pub(super) scopes: (BlobAddress, BlobAddress),
+    pub(super) metadata: (BlobAddress, BlobAddress),
     pub(super) pc_desc_bytes: u16,
-    pub(super) pc_offset: Place,
-    pub(super) scope_offset: Place,
+    pub(super) pc_offset: NumberField,
+    pub(super) scope_offset: NumberField,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,25 +177,25 @@ pub(super) struct MethodLayout {
     /// The bytecodes begin behind as much of a ConstMethod.
     pub(super) const_bytes: u16,
     pub(super) pool: u16,
-    pub(super) words: Place,
-    pub(super) flags: Place,
+    pub(super) words: NumberField,
+    pub(super) flags: NumberField,
     /// The flag that says that a line table follows the bytecodes.
     pub(super) has_lines: u64,
-    pub(super) code_bytes: Place,
-    pub(super) name: Place,
-    pub(super) signature: Place,
+    pub(super) code_bytes: NumberField,
+    pub(super) name: NumberField,
+    pub(super) signature: NumberField,
     /// The entries begin behind as much of a ConstantPool.
     pub(super) pool_bytes: u16,
     pub(super) holder: u16,
-    pub(super) pool_length: Place,
+    pub(super) pool_length: NumberField,
     pub(super) class_name: u16,
     /// In which numbers of a class a bit says that its name is followed by its address (JDK 9 to 14); later VMs make
     /// that part of the name.
-    pub(super) anonymous: Option<(Place, u64)>,
-    pub(super) file: Place,
+    pub(super) anonymous: Option<(NumberField, u64)>,
+    pub(super) file: NumberField,
     /// The file's index stands in the class, as before JDK 12, not in its pool.
     pub(super) is_file_in_class: bool,
-    pub(super) symbol_length: Place,
+    pub(super) symbol_length: NumberField,
     pub(super) symbol_body: u16,
 }
 
@@ -336,25 +336,25 @@ impl Wanted<'_> {
         // What was CompiledMethod's from JDK 9 to 22 is nmethod's before and after.
         let owners = ["nmethod", "CompiledMethod"];
         let code_begin = match self.offset("CodeBlob", "_code_begin") {
-            Ok(pointer) => Spot::pointed(pointer),
-            Err(_) => Spot::behind(None, self.number("CodeBlob", "_code_offset")?),
+            Ok(pointer) => BlobAddress::pointed(pointer),
+            Err(_) => BlobAddress::behind(None, self.number("CodeBlob", "_code_offset")?),
         };
         let deopt = match self.offset("CompiledMethod", "_deopt_handler_begin") {
-            Ok(pointer) => Spot::pointed(pointer),
+            Ok(pointer) => BlobAddress::pointed(pointer),
             Err(_) => {
                 let names = [
                     "_deopt_handler_offset",
                     "_deopt_handler_entry_offset",
                     "_deoptimize_offset",
                 ];
-                Spot::behind(None, self.number_of("nmethod", &names)?)
+                BlobAddress::behind(None, self.number_of("nmethod", &names)?)
             }
         };
         let deopt_mh = match self.offset("CompiledMethod", "_deopt_mh_handler_begin") {
-            Ok(pointer) => Some(Spot::pointed(pointer)),
+            Ok(pointer) => Some(BlobAddress::pointed(pointer)),
             Err(_) => {
                 let place = self.number_of("nmethod", &["_deopt_mh_handler_offset", "_deoptimize_mh_offset"]);
-                place.ok().map(|place| Spot::behind(None, place))
+                place.ok().map(|place| BlobAddress::behind(None, place))
             }
         };
         let [pcs, scopes] = self.debug_information()?;
@@ -383,41 +383,41 @@ impl Wanted<'_> {
     }
 
     /// Begins and ends of the PcDescs and of the scopes. Since JDK 23 they lie outside of the code.
-    fn debug_information(&self) -> Result<[(Spot, Spot); 2], LayoutError> {
+    fn debug_information(&self) -> Result<[(BlobAddress, BlobAddress); 2], LayoutError> {
         let pcs = self.number("nmethod", "_scopes_pcs_offset")?;
         if let Ok(outside) = self.offset("nmethod", "_immutable_data") {
-            let spot = |name| Ok::<_, LayoutError>(Spot::behind(Some(outside), self.number("nmethod", name)?));
-            let scopes = spot("_scopes_data_offset")?;
+            let field = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("nmethod", name)?));
+            let scopes = field("_scopes_data_offset")?;
             return Ok([
-                (Spot::behind(Some(outside), pcs), scopes),
-                (scopes, spot("_immutable_data_size")?),
+                (BlobAddress::behind(Some(outside), pcs), scopes),
+                (scopes, field("_immutable_data_size")?),
             ]);
         }
-        let pcs = Spot::behind(None, pcs);
+        let pcs = BlobAddress::behind(None, pcs);
         let scopes = match self.offset("CompiledMethod", "_scopes_data_begin") {
-            Ok(pointer) => Spot::pointed(pointer),
-            Err(_) => Spot::behind(None, self.number("nmethod", "_scopes_data_offset")?),
+            Ok(pointer) => BlobAddress::pointed(pointer),
+            Err(_) => BlobAddress::behind(None, self.number("nmethod", "_scopes_data_offset")?),
         };
-        let end = Spot::behind(None, self.number("nmethod", "_dependencies_offset")?);
+        let end = BlobAddress::behind(None, self.number("nmethod", "_dependencies_offset")?);
         Ok([(pcs, end), (scopes, pcs)])
     }
 
     /// Begin and end of the table of methods that the scopes name. It lies before the scopes until JDK 22, at the end
     /// of the blob's data until 24, and outside of the code cache since 25.
-    fn metadata(&self, scopes: Spot) -> Result<(Spot, Spot), LayoutError> {
+    fn metadata(&self, scopes: BlobAddress) -> Result<(BlobAddress, BlobAddress), LayoutError> {
         if let Ok(outside) = self.offset("CodeBlob", "_mutable_data") {
-            let spot = |name| Ok::<_, LayoutError>(Spot::behind(Some(outside), self.number("CodeBlob", name)?));
-            return Ok((spot("_relocation_size")?, spot("_mutable_data_size")?));
+            let field = |name| Ok::<_, LayoutError>(BlobAddress::behind(Some(outside), self.number("CodeBlob", name)?));
+            return Ok((field("_relocation_size")?, field("_mutable_data_size")?));
         }
         let place = self.number("nmethod", "_metadata_offset")?;
         if self.offset("nmethod", "_immutable_data").is_err() {
-            return Ok((Spot::behind(None, place), scopes));
+            return Ok((BlobAddress::behind(None, place), scopes));
         }
-        let begin = Spot {
+        let begin = BlobAddress {
             pointer: None,
             plus: [Some(self.number("CodeBlob", "_data_offset")?), Some(place)],
         };
-        Ok((begin, Spot::behind(None, self.number("CodeBlob", "_size")?)))
+        Ok((begin, BlobAddress::behind(None, self.number("CodeBlob", "_size")?)))
     }
 
     fn method(&self) -> Result<MethodLayout, LayoutError> {
@@ -429,7 +429,7 @@ impl Wanted<'_> {
         let symbol_length = match self.number("Symbol", "_length") {
             Ok(length) => length,
             // JDK 12 to 14: the upper half of a number.
-            Err(_) => Place {
+            Err(_) => NumberField {
                 offset: self.offset("Symbol", "_length_and_refcount")?.saturating_add(2),
                 width: 2,
                 is_signed: false,
@@ -521,12 +521,12 @@ impl Wanted<'_> {
         })
     }
 
-    fn number_of(&self, owner: &str, names: &[&str]) -> Result<Place, LayoutError> {
+    fn number_of(&self, owner: &str, names: &[&str]) -> Result<NumberField, LayoutError> {
         let name = names.iter().find(|name| self.tables.field(owner, name).is_some());
         self.number(owner, name.or(names.first()).copied().unwrap_or_default())
     }
 
-    fn number(&self, owner: &str, name: &str) -> Result<Place, LayoutError> {
+    fn number(&self, owner: &str, name: &str) -> Result<NumberField, LayoutError> {
         let offset = self.offset(owner, name)?;
         let type_name = self
             .field(owner, name, false)?
@@ -547,7 +547,7 @@ impl Wanted<'_> {
                 });
             }
         };
-        Ok(Place {
+        Ok(NumberField {
             offset,
             width,
             is_signed,

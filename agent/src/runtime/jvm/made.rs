@@ -6,7 +6,7 @@ use std::fmt::Debug;
 pub(super) use crate::runtime::image::{BASE, Memory};
 
 use super::Jvm;
-use super::layout::{Heaps, Layout, Place, Spot};
+use super::layout::{BlobAddress, Heaps, Layout, NumberField};
 use super::numbers::Encoding;
 
 /// What libjvm's tables say, a line each: `field TYPE NAME OFFSET FIELDTYPE`, `static TYPE NAME FIELDTYPE`,
@@ -28,7 +28,7 @@ const FREE: u64 = BASE + 0x3_1000;
 const INTERPRETER: u64 = 4;
 
 impl Memory {
-    pub(super) fn set(&mut self, place: Place, object: u64, value: i64) {
+    pub(super) fn set(&mut self, place: NumberField, object: u64, value: i64) {
         let bytes = value.to_le_bytes();
         self.put(object + u64::from(place.offset), &bytes[..usize::from(place.width)]);
     }
@@ -226,7 +226,7 @@ impl Vm {
     }
 
     /// Makes a blob's address be this one.
-    pub(super) fn spot(&mut self, spot: Spot, blob: u64, address: u64) {
+    pub(super) fn spot(&mut self, spot: BlobAddress, blob: u64, address: u64) {
         let from = match spot.pointer {
             None => blob,
             Some(pointer) if spot.plus == [None; 2] => {

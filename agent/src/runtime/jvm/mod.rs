@@ -26,7 +26,7 @@ mod tests;
 pub use blob::{Blob, BlobKind};
 pub use code::{CodeHeap, InterpreterFrame, Jvm, NotReady, Walked};
 pub use error::LayoutError;
-pub use layout::{Layout, Place};
+pub use layout::{Layout, NumberField};
 pub use numbers::Encoding;
 
 use super::reading::{ADDRESSES, MAX_NAME_BYTES, ReadMemory, Unreadable, number, pointer, read};

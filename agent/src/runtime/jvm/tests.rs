@@ -35,7 +35,7 @@ fn each_release_has_its_layout() {
 
 #[test]
 fn a_walker_gets_each_release_s_places() {
-    let place = |offset, width, is_signed| Place {
+    let place = |offset, width, is_signed| NumberField {
         offset,
         width,
         is_signed,

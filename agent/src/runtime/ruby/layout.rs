@@ -69,7 +69,7 @@ pub enum LayoutError {
 
 /// Where the file with the interpreter lies in a process.
 #[allow(missing_debug_implementations, reason = "most of it is functions")]
-pub struct Place<'a> {
+pub struct MappedInterpreter<'a> {
     /// A symbol's address, of those in [`SYMBOLS`]: the file's own, or one that was learned of it.
     pub symbol: &'a dyn Fn(&str) -> Option<u64>,
     /// Is told what was found without a symbol: the same holds wherever the file is mapped.
@@ -111,7 +111,7 @@ pub(super) enum Current {
 
 impl Layout {
     /// Finds the version, its layout, and the structures from which all others are reached.
-    pub(super) fn read(memory: &dyn ReadMemory, place: &Place<'_>) -> Result<Self, LayoutError> {
+    pub(super) fn read(memory: &dyn ReadMemory, place: &MappedInterpreter<'_>) -> Result<Self, LayoutError> {
         let address = (place.symbol)(VERSION).ok_or(LayoutError::NoSymbol { name: VERSION })?;
         let [major, minor] = [0, 4].map(|at| number(memory, address.saturating_add(at), 4));
         let (major, minor) = (major? as u32, minor? as u32);
@@ -150,7 +150,7 @@ impl Layout {
 /// What a symbol leads to or, where it is hidden, what in the file's data leads to what it should.
 fn find<T>(
     memory: &dyn ReadMemory,
-    place: &Place<'_>,
+    place: &MappedInterpreter<'_>,
     name: &'static str,
     check: impl Fn(u64) -> Option<T>,
 ) -> Option<T> {

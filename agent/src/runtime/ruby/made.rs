@@ -6,7 +6,7 @@ use std::ops::Range;
 
 pub(super) use crate::runtime::image::{BASE, Memory};
 
-use super::layout::{LayoutError, Place};
+use super::layout::{LayoutError, MappedInterpreter};
 use super::offsets::{
     BODY_BASE_LABEL, BODY_ENCODED, BODY_FIRST_LINE, BODY_LABEL, BODY_PATH, BODY_SIZE, ClassNames, DEFINITION_ID,
     IMEMO_ISEQ, IMEMO_METHOD, IMEMO_SHIFT, Offsets, T_ARRAY, T_CLASS, T_IMEMO, T_STRING, USER_1, USER_SHIFT,
@@ -285,7 +285,7 @@ impl Made {
 
     /// Of another memory, and of what is known of this one.
     pub(super) fn ruby_in(&self, memory: &dyn ReadMemory) -> Result<Ruby, LayoutError> {
-        let place = Place {
+        let place = MappedInterpreter {
             symbol: &|name| self.symbols.get(name).copied(),
             learn: &|_, _| (),
             data: vec![DATA],

@@ -21,7 +21,7 @@ mod tests;
 mod text;
 
 pub use frame::RubyFrame;
-pub use layout::{LayoutError, Place, SYMBOLS, Version};
+pub use layout::{LayoutError, MappedInterpreter, SYMBOLS, Version};
 pub use running::{Ruby, Walked};
 
 use super::reading::{ADDRESSES, MAX_NAME_BYTES, ReadMemory, Unreadable, is_object, number, read, word};

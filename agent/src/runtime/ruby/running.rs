@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::layout::{Current, Layout, LayoutError, Place, Version};
+use super::layout::{Current, Layout, LayoutError, MappedInterpreter, Version};
 use super::offsets::{
     BODY_ENCODED, BODY_SIZE, CONTEXT_FRAME, CONTEXT_STACK, CONTEXT_STACK_WORDS, FRAME_ENV, FRAME_ISEQ, IMEMO_ISEQ,
     IMEMO_SHIFT, ISEQ_BODY, T_IMEMO, TYPE_MASK,
@@ -55,7 +55,7 @@ pub struct Ruby {
 
 impl Ruby {
     /// Finds the layout, and checks it against what is there.
-    pub fn read(memory: &dyn ReadMemory, place: &Place<'_>) -> Result<Self, LayoutError> {
+    pub fn read(memory: &dyn ReadMemory, place: &MappedInterpreter<'_>) -> Result<Self, LayoutError> {
         let layout = Layout::read(memory, place)?;
         let version = layout.version;
         let missing = |what| LayoutError::Yet { version, what };

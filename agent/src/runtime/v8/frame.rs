@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::code::{Code, CodeKind};
 use super::function::{Shared, mix};
-use super::known::{Function, Key};
+use super::known_functions::{Function, Key};
 use super::lines::{file, line};
 use super::positions::{Position, bytecode_at, position_at};
 use super::{

@@ -11,7 +11,7 @@ mod frame;
 mod function;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod known;
+mod known_functions;
 mod layout;
 mod lines;
 #[cfg(any(test, fuzzing))]

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::code::Code;
-use super::known::Known;
+use super::known_functions::KnownFunctions;
 use super::layout::{Layout, Version};
 use super::lines::Lines;
 use super::positions::Sizes;
@@ -44,7 +44,7 @@ pub struct V8 {
     pub(super) layout: Layout,
     pub(super) sizes: Option<Sizes>,
     pub(super) lines: Mutex<Lines>,
-    pub(super) known: Mutex<Known>,
+    pub(super) known: Mutex<KnownFunctions>,
     made: Vec<Range<u64>>,
     /// What objects that hold code begin with, once one was met.
     code_map: AtomicU64,

@@ -47,7 +47,7 @@ impl Agent {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownAgent {
     agent: Agent,
     /// When it asked last, and until when that question may be held.
     asked: Instant,
@@ -69,7 +69,7 @@ pub(super) struct Asks {
 
 #[derive(Debug, Default)]
 struct Inner {
-    agents: BTreeMap<String, Known>,
+    agents: BTreeMap<String, KnownAgent>,
     held: usize,
     held_of: BTreeMap<IpAddr, usize>,
     is_stopping: bool,
@@ -130,7 +130,7 @@ impl Agents {
             }
         }
         let news = Arc::new(Notify::new());
-        let known = Known {
+        let known = KnownAgent {
             asked,
             until,
             questions: 1,
@@ -182,7 +182,7 @@ impl Agents {
     /// Those that ask at present, one a node: the one that asked last.
     pub(super) fn here(&self) -> Vec<Agent> {
         let (inner, now) = (lock_mutex(&self.inner), Instant::now());
-        let mut by_node: BTreeMap<&str, &Known> = BTreeMap::new();
+        let mut by_node: BTreeMap<&str, &KnownAgent> = BTreeMap::new();
         for known in inner.agents.values().filter(|known| known.until + PATIENCE > now) {
             let newest = by_node.entry(&known.agent.node).or_insert(known);
             // One that runs a burst is held for less than one that has ended was.

@@ -165,6 +165,7 @@ pub(super) async fn guard(state: &AppState, mut request: Request, next: Next) ->
                     node: 0,
                 },
                 tokens: state.ingest_tokens.names(),
+                quota: state.ingest_tokens.quota(holder),
             });
         }
         return next.run(request).await;

@@ -89,7 +89,7 @@ mod tests {
         assert!(is_in(&of_a) && is_in(&again) && is_in(&of_b) && !is_in("") && !is_in("a"));
         sessions.end(&again);
         assert!(is_in(&of_a) && !is_in(&again));
-        tokens.replace("b");
+        tokens.replace("b").unwrap();
         assert!(!is_in(&of_a) && is_in(&of_b));
         let late = Instant::now() + Duration::from_secs(SESSION_SECONDS + 1);
         assert_eq!(sessions.holder_at(&of_b, &tokens, late), None);

@@ -27,8 +27,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) async fn export(State(state): State<AppState>, request: Request) -> Response {
     let most = state.ingest.config().max_body_bytes;
-    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES.min(most)).await {
-        Ok(room) => room,
+    let body_permit = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES.min(most)).await {
+        Ok(body_permit) => body_permit,
         Err(error) => return status_of(&error.into()).into_http(),
     };
     let mut grpc = tonic::server::Grpc::new(RawCodec)
@@ -38,7 +38,7 @@ pub(super) async fn export(State(state): State<AppState>, request: Request) -> R
     let call = grpc.unary(
         Export {
             state: state.clone(),
-            room: Some(room),
+            body_permit: Some(body_permit),
             sender: sender(request.extensions()),
         },
         request,
@@ -52,7 +52,7 @@ pub(super) async fn export(State(state): State<AppState>, request: Request) -> R
 struct Export {
     state: AppState,
     /// Kept for the message while it is received and decoded.
-    room: Option<OwnedSemaphorePermit>,
+    body_permit: Option<OwnedSemaphorePermit>,
     sender: Sender,
 }
 
@@ -62,7 +62,7 @@ impl tonic::server::UnaryService<Bytes> for Export {
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let state = self.state.clone();
-        let room = self.room.take();
+        let body_permit = self.body_permit.take();
         let sender = self.sender.clone();
         Box::pin(async move {
             let (metadata, _, message) = request.into_parts();
@@ -72,8 +72,12 @@ impl tonic::server::UnaryService<Bytes> for Export {
                 refuse(&state, &error);
                 status_of(&error)
             })?;
-            let room = room.ok_or_else(|| Status::internal("a unary call has one message"))?;
-            match state.ingest.ingest(message, Encoding::Identity, id, room, sender).await {
+            let body_permit = body_permit.ok_or_else(|| Status::internal("a unary call has one message"))?;
+            match state
+                .ingest
+                .ingest(message, Encoding::Identity, id, body_permit, sender)
+                .await
+            {
                 Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
                 Err(error) => Err(status_of(&error.into())),
             }
@@ -87,12 +91,12 @@ fn status_of(error: &ApiError) -> Status {
         Code::Overloaded | Code::DiskFull | Code::Timeout | Code::Internal => GrpcCode::Unavailable,
         Code::Unauthorized => GrpcCode::Unauthenticated,
         Code::NotFound | Code::MethodNotAllowed => GrpcCode::Unimplemented,
-        // Without a time to wait it is for good.
-        Code::TooLarge => GrpcCode::ResourceExhausted,
+        // Without a time to wait it is for good, and with one it may be repeated.
+        Code::TooLarge | Code::QuotaExceeded => GrpcCode::ResourceExhausted,
         _ => GrpcCode::InvalidArgument,
     };
     match (code, error.retry_after_seconds()) {
-        (GrpcCode::Unavailable, Some(seconds)) => {
+        (GrpcCode::Unavailable | GrpcCode::ResourceExhausted, Some(seconds)) => {
             let details = status::encode(code as i32, &error.to_string(), Some(seconds));
             Status::with_details(code, error.to_string(), details.into())
         }
@@ -177,5 +181,21 @@ impl Decoder for RawCodec {
     fn decode(&mut self, src: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
         let length = src.remaining();
         Ok(Some(src.copy_to_bytes(length)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_used_up_says_when_to_repeat_and_what_is_too_large_does_not() {
+        let used_up = status_of(&ApiError::new(Code::QuotaExceeded, "used up").retry_after(300));
+        assert_eq!(used_up.code(), GrpcCode::ResourceExhausted);
+        let told = status::encode(GrpcCode::ResourceExhausted as i32, "used up", Some(300));
+        assert_eq!(used_up.details(), told);
+        let too_large = status_of(&ApiError::new(Code::TooLarge, "too large"));
+        assert_eq!(too_large.code(), GrpcCode::ResourceExhausted);
+        assert!(too_large.details().is_empty());
     }
 }

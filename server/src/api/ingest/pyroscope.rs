@@ -31,18 +31,22 @@ pub(super) async fn ingest(State(state): State<AppState>, request: Request) -> R
             .to_owned();
         let encoding = content_encoding(request.headers())?;
         let Arrived {
-            body, id, room, sender, ..
+            body,
+            id,
+            body_permit,
+            sender,
+            ..
         } = arrive(&state, request, encoding).await?;
         let body = match boundary(&content_type) {
             Some(boundary) => of_form(&body, boundary, &mut about)?,
             None => body,
         };
-        Ok::<_, ApiError>((body, encoding, id, room, sender, about))
+        Ok::<_, ApiError>((body, encoding, id, body_permit, sender, about))
     };
-    let (body, encoding, id, room, sender, about) = read.await.inspect_err(|error| refuse(&state, error))?;
+    let (body, encoding, id, body_permit, sender, about) = read.await.inspect_err(|error| refuse(&state, error))?;
     let outcome = state
         .ingest
-        .ingest_form(body, encoding, Form::Pprof(about), id, room, sender)
+        .ingest_form(body, encoding, Form::Pprof(about), id, body_permit, sender)
         .await?;
     // Clients of Pyroscope know no partial success: what is left out is told in the answer's text all the same.
     Ok(outcome.message.into_response())

@@ -66,10 +66,13 @@ pub(crate) async fn http(State(state): State<AppState>, request: Request) -> Res
         body,
         encoding,
         id,
-        room,
+        body_permit,
         sender,
     } = arrived;
-    let outcome = state.ingest.ingest_form(body, encoding, form, id, room, sender).await?;
+    let outcome = state
+        .ingest
+        .ingest_form(body, encoding, form, id, body_permit, sender)
+        .await?;
     let rejected = outcome.rejected_samples;
     let body = match content_type {
         JSON => json_response(outcome),
@@ -87,7 +90,7 @@ pub(crate) struct Arrived {
     pub(crate) body: Bytes,
     pub(crate) encoding: Encoding,
     pub(crate) id: Option<BatchId>,
-    pub(crate) room: OwnedSemaphorePermit,
+    pub(crate) body_permit: OwnedSemaphorePermit,
     pub(crate) sender: Sender,
 }
 
@@ -99,7 +102,7 @@ pub(crate) async fn arrive(state: &AppState, request: Request, encoding: Encodin
         .headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let room = state
+    let body_permit = state
         .ingest
         .reserve(announced.unwrap_or(UNKNOWN_LENGTH_BYTES.min(limit)))
         .await?;
@@ -108,7 +111,7 @@ pub(crate) async fn arrive(state: &AppState, request: Request, encoding: Encodin
         body,
         encoding,
         id,
-        room,
+        body_permit,
         sender: sender(&parts.extensions),
     })
 }
@@ -290,6 +293,9 @@ impl From<StoreError> for ApiError {
             StoreError::DiskFull { .. } => Self::new(Code::DiskFull, error.to_string())
                 .hint("keep the batch and send it again; queries go on")
                 .retry_after(DISK_FULL_RETRY_SECONDS),
+            StoreError::QuotaUsedUp { retry_seconds, .. } => Self::new(Code::QuotaExceeded, error.to_string())
+                .hint("keep the batch and send it again; the quota stands in the server's --ingest-token-file")
+                .retry_after(*retry_seconds),
             StoreError::Overloaded { .. }
             | StoreError::TooManyInstances { .. }
             | StoreError::HourGone

@@ -41,7 +41,7 @@ fn code_of(status: StatusCode) -> Code {
         StatusCode::FORBIDDEN => Code::PermissionDenied,
         StatusCode::NOT_FOUND => Code::NotFound,
         StatusCode::METHOD_NOT_ALLOWED => Code::Unimplemented,
-        StatusCode::PAYLOAD_TOO_LARGE => Code::ResourceExhausted,
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
         _ if status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT => Code::InvalidArgument,
         _ => Code::Unavailable,
     }

@@ -93,6 +93,7 @@ pub(super) const REFUSED: &[Code] = &[
     Code::BadProfile,
     Code::BadParameter,
     Code::TooLarge,
+    Code::QuotaExceeded,
     Code::Overloaded,
     Code::DiskFull,
     Code::Internal,
@@ -298,7 +299,7 @@ pub(in crate::api) const GET_MARKERS: Operation = Operation {
     id: "markers",
     summary: "What happened in a window",
     about: "Markers that were sent, versions of services that came, and agents that began, in the order of time. A \
-            selector is asked of those labels that a marker has.",
+            selector is asked of those labels that a marker has. Of more than 2,000 the older ones are counted.",
     parameters: &[COMMON, MARKERS],
     answers: &[json("Markers")],
     errors: QUERY,

@@ -14,6 +14,7 @@ use crate::ingest::rows::window::TimeWindow;
 use crate::ingest::wire::message;
 use crate::store::{Ack, BatchId, Owner, Sender, Store, StoreError, Ticket};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -91,7 +92,7 @@ impl Ingest {
         &self.config
     }
 
-    /// Room for a body of this many bytes, held as long as the body is. Waits for its turn, but not long: what is not
+    /// A permit for a body of so many bytes, held as long as the body is. Waits for its turn, but not long: what is not
     /// received yet costs nothing here, and a body that is refused is sent twice.
     pub async fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, IngestError> {
         if bytes > self.config.max_body_bytes {
@@ -103,7 +104,7 @@ impl Ingest {
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES).max(1)).unwrap_or(u32::MAX);
         let turn = self.receiving.clone().acquire_many_owned(pieces);
         match tokio::time::timeout(MAX_WAIT, turn).await {
-            Ok(Ok(room)) => Ok(room),
+            Ok(Ok(permit)) => Ok(permit),
             _ => {
                 self.counters.requests_busy.fetch_add(1, Ordering::Relaxed);
                 Err(IngestError::Busy)
@@ -117,14 +118,15 @@ impl Ingest {
         body: Bytes,
         encoding: Encoding,
         id: Option<BatchId>,
-        room: OwnedSemaphorePermit,
+        body_permit: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Outcome, IngestError> {
-        self.ingest_form(body, encoding, Form::Protobuf, id, room, sender).await
+        self.ingest_form(body, encoding, Form::Protobuf, id, body_permit, sender)
+            .await
     }
 
-    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`:
-    /// what [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded. `sender`: whose
+    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers.
+    /// `body_permit`: what [`Ingest::reserve`] gave for the body; given back as soon as it is decoded. `sender`: whose
     /// token it came with.
     pub async fn ingest_form(
         &self,
@@ -132,13 +134,13 @@ impl Ingest {
         encoding: Encoding,
         form: Form,
         id: Option<BatchId>,
-        room: OwnedSemaphorePermit,
+        body_permit: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Outcome, IngestError> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.counters.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
         let admitted = self
-            .admit(body, encoding, form, id, room, sender)
+            .admit(body, encoding, form, id, body_permit, sender)
             .await
             .inspect_err(|error| {
                 let counter = match error {
@@ -184,7 +186,7 @@ impl Ingest {
         encoding: Encoding,
         form: Form,
         id: Option<BatchId>,
-        room: OwnedSemaphorePermit,
+        body_permit: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Admitted, IngestError> {
         let (store, runtime) = (Arc::clone(&self.store), Handle::current());
@@ -195,7 +197,7 @@ impl Ingest {
             encoding,
             form,
             id,
-            room,
+            body_permit,
             sender,
             config: self.config,
             store: Arc::clone(&store),
@@ -208,7 +210,7 @@ impl Ingest {
             Err(work) => {
                 let work = move |at_hand: &mut Decompressor| {
                     // Where there is none after that, the store says so itself.
-                    let _ = runtime.block_on(async { tokio::time::timeout(MAX_WAIT, store.room()).await });
+                    let _ = runtime.block_on(async { tokio::time::timeout(MAX_WAIT, store.wait_for_room()).await });
                     work(at_hand)
                 };
                 self.decoding.take(MAX_WAIT, work).await?
@@ -231,7 +233,7 @@ struct Arrived {
     encoding: Encoding,
     form: Form,
     id: Option<BatchId>,
-    room: OwnedSemaphorePermit,
+    body_permit: OwnedSemaphorePermit,
     sender: Sender,
     config: IngestConfig,
     store: Arc<Store>,
@@ -246,7 +248,7 @@ impl Arrived {
             encoding,
             form,
             id,
-            room,
+            body_permit,
             sender,
             config,
             store,
@@ -259,7 +261,7 @@ impl Arrived {
         let plain = at_hand
             .decompress(&body, encoding, config.max_plain_bytes)
             .inspect_err(|error| refused("", error))?;
-        drop((body, room));
+        drop((body, body_permit));
         let plain_bytes = plain.len();
         // What is not written as rows are read from is written anew.
         let made = match form {
@@ -269,6 +271,8 @@ impl Arrived {
         };
         let made = made.transpose().inspect_err(|error| refused("", error))?;
         let plain = made.as_deref().unwrap_or_else(|| at_hand.last());
+        // What counts for a quota is the same whatever form it came in.
+        let otlp_bytes = plain.len();
         let request = message::read(plain, config.max_decoded_bytes).inspect_err(|error| refused("", error))?;
         let arrival = Arrival {
             request,
@@ -289,7 +293,17 @@ impl Arrived {
                 now: now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
             });
         }
-        Ok((arrival.admit(&store, converted, epoch)?, plain_bytes))
+        let nodes: BTreeSet<String> = converted.senders.iter().map(|sent| sent.node.clone()).collect();
+        let admitted = arrival
+            .admit(&store, converted, epoch, otlp_bytes)
+            .inspect_err(|error| {
+                // What is asked to come again for another reason is the server's affair, this is the sender's.
+                let of_quota = matches!(error, IngestError::Store(StoreError::QuotaUsedUp { .. }));
+                if of_quota || matches!(error, IngestError::Invalid(_)) {
+                    nodes.iter().for_each(|node| refused(node, error));
+                }
+            });
+        Ok((admitted?, plain_bytes))
     }
 }
 
@@ -333,8 +347,15 @@ impl Arrival<'_> {
     }
 
     /// Admits these rows, or all rows, where a commit failed meanwhile and took some with it that were left out.
-    fn admit(self, store: &Store, converted: Converted, epoch: u64) -> Result<Admitted, IngestError> {
+    fn admit(
+        self,
+        store: &Store,
+        converted: Converted,
+        epoch: u64,
+        otlp_bytes: usize,
+    ) -> Result<Admitted, IngestError> {
         let mut admitted = Admitted::new(&converted, self.window.now_ns);
+        admitted.otlp_bytes = otlp_bytes as u64;
         match admitted.admit(store, converted.parts, Some(epoch), &self.sender) {
             Err(IngestError::Store(StoreError::Forgotten)) => {
                 let nothing_is_known: IsKnown<'_> = &|_, _, ids| vec![false; ids.len()];
@@ -356,6 +377,8 @@ struct Admitted {
     done: usize,
     /// Nodes, with how many samples they have in these parts.
     senders: Vec<(String, u64)>,
+    /// Of the whole request.
+    otlp_bytes: u64,
     now_ns: i64,
 }
 
@@ -366,6 +389,7 @@ impl Admitted {
             parts: Vec::new(),
             done: 0,
             senders: senders.map(|sent| (sent.node.clone(), sent.samples)).collect(),
+            otlp_bytes: 0,
             now_ns,
             outcome: Outcome {
                 samples: 0,
@@ -386,15 +410,18 @@ impl Admitted {
         relies_on: Option<u64>,
         sender: &Sender,
     ) -> Result<(), IngestError> {
-        let is_alone = parts.len() == 1;
+        let (number, is_alone) = (parts.len(), parts.len() == 1);
+        let samples: i64 = parts.iter().map(|part| part.samples).sum();
         for mut part in parts.into_iter().skip(self.done) {
             part.rows.relies_on = relies_on;
+            part.rows.otlp_bytes = part_of(self.otlp_bytes, part.samples, samples, number);
             part.rows.sender = Sender {
                 owner: Owner {
                     token: sender.owner.token,
                     ..part.rows.sender.owner
                 },
                 tokens: sender.tokens.clone(),
+                quota: sender.quota.clone(),
             };
             match store.admit(part.rows, part.id.clone()) {
                 Ok(ticket) => self.parts.push((ticket, part.samples, part.id)),
@@ -406,6 +433,15 @@ impl Admitted {
         }
         Ok(())
     }
+}
+
+/// The bytes of a request that one of its batches has: as many as of its samples, and where none has any, as each.
+fn part_of(bytes: u64, samples: i64, of_all: i64, batches: usize) -> u64 {
+    let (part, whole): (u128, u128) = match of_all {
+        0 => (1, batches.max(1) as u128),
+        of_all => (samples.unsigned_abs().into(), of_all.unsigned_abs().into()),
+    };
+    u64::try_from(u128::from(bytes) * part / whole).unwrap_or(bytes)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Batches of which a part is known, or whose commit fails.
 
 use super::*;
-use crate::store::{StoreConfig, Table};
+use crate::store::{Quota, StoreConfig, Table};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::profiles::v1development as otlp;
+use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 
 /// Commits only when the test says so.
@@ -19,8 +21,15 @@ async fn open(dir: &std::path::Path) -> Arc<Store> {
     Store::open(config).await.unwrap()
 }
 
+const INSTANCE: &str = "b5f1d2ee-0f6c-4ab4-a6c4-0d7f3c6a1f0e";
+
 /// Two samples of the stack `main`.
 fn wire() -> Vec<u8> {
+    joined(&[(2, None)])
+}
+
+/// Resources with so many samples of the stack `main`, and the numbers of their batches where they say them.
+fn joined(resources: &[(usize, Option<i64>)]) -> Vec<u8> {
     let dictionary = otlp::ProfilesDictionary {
         string_table: vec![String::new(), "main".to_owned()],
         function_table: vec![
@@ -52,19 +61,30 @@ fn wire() -> Vec<u8> {
         stack_index: 1,
         ..Default::default()
     };
-    let scope = otlp::ScopeProfiles {
-        profiles: vec![otlp::Profile {
-            samples: vec![sample; 2],
+    let attribute = |key: &str, value: Value| KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..Default::default()
+    };
+    let resource = |(samples, number): &(usize, Option<i64>)| otlp::ResourceProfiles {
+        resource: number.map(|number| Resource {
+            attributes: vec![
+                attribute("stakeout.instance", Value::StringValue(INSTANCE.to_owned())),
+                attribute("stakeout.batch", Value::IntValue(number)),
+            ],
+            ..Default::default()
+        }),
+        scope_profiles: vec![otlp::ScopeProfiles {
+            profiles: vec![otlp::Profile {
+                samples: vec![sample.clone(); *samples],
+                ..Default::default()
+            }],
             ..Default::default()
         }],
         ..Default::default()
     };
-    let resource = otlp::ResourceProfiles {
-        scope_profiles: vec![scope],
-        ..Default::default()
-    };
     ExportProfilesServiceRequest {
-        resource_profiles: vec![resource],
+        resource_profiles: resources.iter().map(resource).collect(),
         dictionary: Some(dictionary),
     }
     .encode_to_vec()
@@ -74,7 +94,7 @@ fn arrival(wire: &[u8], number: i64) -> Arrival<'_> {
     Arrival {
         request: message::read(wire, 1 << 20).unwrap(),
         id: Some(BatchId {
-            instance: "b5f1d2ee-0f6c-4ab4-a6c4-0d7f3c6a1f0e".to_owned(),
+            instance: INSTANCE.to_owned(),
             number,
         }),
         sender: Sender::default(),
@@ -117,7 +137,7 @@ async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows
     let first = arrival(&wire, 1);
     let (converted, epoch) = first.convert(&store).unwrap();
     assert_eq!(brings(&converted, Table::Stacks), 1);
-    let first = first.admit(&store, converted, epoch).unwrap();
+    let first = first.admit(&store, converted, epoch, wire.len()).unwrap();
 
     // The second has only samples, since the first brings the rest; whose commit fails before the second is
     // admitted.
@@ -131,7 +151,7 @@ async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows
     std::fs::create_dir(&version).unwrap();
     assert!(acks(&store, first).await.iter().all(Result::is_err));
     std::fs::remove_dir(&version).unwrap();
-    let second = second.admit(&store, converted, epoch).unwrap();
+    let second = second.admit(&store, converted, epoch, wire.len()).unwrap();
     assert_eq!(second.parts.len(), 1);
     assert!(matches!(acks(&store, second).await[..], [Ok(Ack::Stored)]));
 
@@ -139,7 +159,7 @@ async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows
     let first = arrival(&wire, 1);
     let (converted, epoch) = first.convert(&store).unwrap();
     assert_eq!(brings(&converted, Table::Stacks), 0);
-    let first = first.admit(&store, converted, epoch).unwrap();
+    let first = first.admit(&store, converted, epoch, wire.len()).unwrap();
     assert!(matches!(acks(&store, first).await[..], [Ok(Ack::Stored)]));
     let whole = "SELECT count(*) FROM samples JOIN series USING (series_id) JOIN processes USING (process_id) \
          JOIN stacks USING (stack_id) JOIN frames ON frames[1] = frame_id WHERE function = 'main'";
@@ -154,4 +174,49 @@ async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows
         .unwrap();
     assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 4);
     store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_request_that_comes_again_for_a_quota_nothing_is_taken_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    // In front is what nobody can tell from others when it comes again.
+    let wire = joined(&[(1, None), (3, Some(1))]);
+    let bytes = wire.len() as u64;
+    let quota = Arc::new(Quota {
+        name: "a".to_owned(),
+        bytes_per_day: Some(bytes * 9 / 10),
+        series_per_day: None,
+    });
+    for _ in 0..3 {
+        let sender = Sender {
+            quota: Some(Arc::clone(&quota)),
+            ..Sender::default()
+        };
+        let again = Arrival {
+            id: None,
+            sender,
+            ..arrival(&wire, 1)
+        };
+        let (converted, epoch) = again.convert(&store).unwrap();
+        let Err(error) = again.admit(&store, converted, epoch, wire.len()) else {
+            panic!("it is beyond the quota")
+        };
+        let is_of_quota = matches!(error, IngestError::Store(StoreError::QuotaUsedUp { .. }));
+        assert!(is_of_quota, "{error}");
+    }
+    assert_eq!(store.quota_used("a"), (bytes * 3 / 4, 0, 3));
+    store.close().await;
+}
+
+#[test]
+fn batches_share_the_bytes_of_their_request() {
+    assert_eq!([3, 1, 0].map(|samples| part_of(100, samples, 4, 3)), [75, 25, 0]);
+    assert_eq!(
+        [0; 3].map(|samples| part_of(99, samples, 0, 3)),
+        [33; 3],
+        "reports only"
+    );
+    assert_eq!(part_of(7, 0, 0, 1), 7);
+    assert_eq!(part_of(u64::MAX, i64::MAX, i64::MAX, 1), u64::MAX);
 }

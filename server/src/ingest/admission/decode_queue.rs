@@ -29,7 +29,7 @@ struct State<C> {
 
 impl<C> std::fmt::Debug for DecodeQueue<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turns")
+        f.debug_struct("DecodeQueue")
             .field("most", &self.most)
             .finish_non_exhaustive()
     }
@@ -100,9 +100,9 @@ impl<C: Default + Send + 'static> DecodeQueue<C> {
             state.working -= 1;
         } else {
             // Who came meanwhile, and had no thread begun for it.
-            let turns = Arc::clone(self);
+            let queue = Arc::clone(self);
             drop(state);
-            tokio::task::spawn_blocking(move || turns.work());
+            tokio::task::spawn_blocking(move || queue.work());
         }
         Ok(result)
     }
@@ -114,9 +114,9 @@ impl<C: Default + Send + 'static> DecodeQueue<C> {
         state.waiting.push_back((number, work));
         if state.working < self.most {
             state.working += 1;
-            let turns = Arc::clone(self);
+            let queue = Arc::clone(self);
             drop(state);
-            tokio::task::spawn_blocking(move || turns.work());
+            tokio::task::spawn_blocking(move || queue.work());
         }
         number
     }
@@ -162,19 +162,19 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// Threads end a moment after their last answer.
-    async fn at_rest<C: Default + Send + 'static>(turns: &Arc<DecodeQueue<C>>) {
-        while turns.state().working > 0 {
+    async fn at_rest<C: Default + Send + 'static>(queue: &Arc<DecodeQueue<C>>) {
+        while queue.state().working > 0 {
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn as_many_work_as_may_and_each_has_its_own_at_hand() {
-        let turns: Arc<DecodeQueue<usize>> = DecodeQueue::new(2);
+        let queue: Arc<DecodeQueue<usize>> = DecodeQueue::new(2);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let all = (0..50).map(|number| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
-            turns.take(LONG, move |at_hand: &mut usize| {
+            queue.take(LONG, move |at_hand: &mut usize| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 *at_hand += 1;
                 now.fetch_sub(1, Ordering::SeqCst);
@@ -184,88 +184,88 @@ mod tests {
         let all: Vec<usize> = futures::future::try_join_all(all).await.unwrap();
         assert_eq!(all, (0..50).collect::<Vec<_>>());
         assert!((1..=2).contains(&most.load(Ordering::SeqCst)));
-        at_rest(&turns).await;
-        let state = turns.state();
+        at_rest(&queue).await;
+        let state = queue.state();
         assert!(state.spare.len() <= 2);
         assert_eq!(state.spare.iter().sum::<usize>(), 50);
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn who_waits_too_long_or_hangs_up_is_passed_over() {
-        let turns: Arc<DecodeQueue<()>> = DecodeQueue::new(1);
+        let queue: Arc<DecodeQueue<()>> = DecodeQueue::new(1);
         // Its time is over when it has long begun; where no thread was there in that time, it is passed over, and
         // begins anew.
         let (go, first) = loop {
             let (go, wait) = mpsc::channel::<()>();
             let (begun, has_begun) = oneshot::channel();
-            let turns = Arc::clone(&turns);
+            let queue = Arc::clone(&queue);
             let first = tokio::spawn(async move {
                 let work = move |_: &mut ()| {
                     let _ = begun.send(());
                     wait.recv().map_err(|_| IngestError::Busy)
                 };
-                turns.take(Duration::from_millis(1), work).await
+                queue.take(Duration::from_millis(1), work).await
             });
             if has_begun.await.is_ok() {
                 break (go, first);
             }
         };
-        let late = turns.take(Duration::from_millis(1), |_| Ok(())).await;
+        let late = queue.take(Duration::from_millis(1), |_| Ok(())).await;
         assert!(matches!(late, Err(IngestError::Busy)), "{late:?}");
         let was_done = Arc::new(AtomicUsize::new(0));
         let gone = tokio::spawn({
-            let (turns, was_done) = (Arc::clone(&turns), Arc::clone(&was_done));
+            let (queue, was_done) = (Arc::clone(&queue), Arc::clone(&was_done));
             async move {
-                turns
+                queue
                     .take(LONG, move |_| Ok(was_done.fetch_add(1, Ordering::SeqCst)))
                     .await
             }
         });
-        while turns.state().waiting.is_empty() {
+        while queue.state().waiting.is_empty() {
             tokio::task::yield_now().await;
         }
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());
         go.send(()).unwrap();
         first.await.unwrap().unwrap();
-        assert_eq!(turns.take(LONG, |_| Ok(7)).await.unwrap(), 7);
+        assert_eq!(queue.take(LONG, |_| Ok(7)).await.unwrap(), 7);
         assert_eq!(was_done.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_is_done_here_only_where_a_turn_is_free() {
-        let turns: Arc<DecodeQueue<usize>> = DecodeQueue::new(1);
-        let late = turns.here(|at_hand| {
+        let queue: Arc<DecodeQueue<usize>> = DecodeQueue::new(1);
+        let late = queue.here(|at_hand| {
             *at_hand += 1;
             // Nor within itself. What comes meanwhile waits until this has ended, and is done then.
-            assert!(turns.here(|_| Ok(())).is_err());
-            let turns = Arc::clone(&turns);
+            assert!(queue.here(|_| Ok(())).is_err());
+            let queue = Arc::clone(&queue);
             Ok(tokio::spawn(
-                async move { turns.take(LONG, |at_hand| Ok(*at_hand)).await },
+                async move { queue.take(LONG, |at_hand| Ok(*at_hand)).await },
             ))
         });
         let Ok(Ok(late)) = late else {
             panic!("it was not done here")
         };
         assert_eq!(late.await.unwrap().unwrap(), 1);
-        at_rest(&turns).await;
-        let panicked = turns.here(|_| -> Result<(), _> { panic!("of a test") });
+        at_rest(&queue).await;
+        let panicked = queue.here(|_| -> Result<(), _> { panic!("of a test") });
         assert!(matches!(panicked, Ok(Err(IngestError::Invalid(_)))));
-        assert!(matches!(turns.here(|at_hand| Ok(*at_hand)), Ok(Ok(0))));
-        let state = turns.state();
+        assert!(matches!(queue.here(|at_hand| Ok(*at_hand)), Ok(Ok(0))));
+        let state = queue.state();
         assert_eq!((state.working, state.spare.len(), state.waiting.len()), (0, 1, 0));
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_panic_is_an_error_of_one_request_only() {
-        let turns: Arc<DecodeQueue<Vec<u8>>> = DecodeQueue::new(1);
-        let failed = turns
+        let queue: Arc<DecodeQueue<Vec<u8>>> = DecodeQueue::new(1);
+        let failed = queue
             .take(LONG, |at_hand: &mut Vec<u8>| -> Result<(), IngestError> {
                 at_hand.push(1);
                 panic!("of a test")
             })
             .await;
         assert!(matches!(failed, Err(IngestError::Invalid(_))), "{failed:?}");
-        assert_eq!(turns.take(LONG, |at_hand| Ok(at_hand.len())).await.unwrap(), 0);
+        assert_eq!(queue.take(LONG, |at_hand| Ok(at_hand.len())).await.unwrap(), 0);
     }
 }

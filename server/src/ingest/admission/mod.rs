@@ -1,4 +1,4 @@
-//! Which requests are taken in, and when: room, turns, decompression, and what the sender is told.
+//! Which requests are taken in, and when: permits for bodies, the decode queue, decompression, what senders are told.
 //!
 //! In: the bytes of a request and its sender. Out: rows in the store, and the outcome. Never reads a message itself.
 

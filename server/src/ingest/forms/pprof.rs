@@ -5,7 +5,7 @@
 
 use crate::ingest::error::IngestError;
 use crate::ingest::forms::write::Write;
-use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::allocation::AllocationBudget;
 use crate::ingest::wire::protobuf::{Fault, Fields};
 use std::collections::HashMap;
 
@@ -71,10 +71,10 @@ struct Sample<'a> {
 
 /// Makes a profile a request of OTLP. What is made takes at most so many bytes, beside the request.
 pub fn pprof_to_otlp(pprof: &[u8], about: &About, limit: usize) -> Result<Vec<u8>, IngestError> {
-    let mut room = Room::new(limit);
-    let profile = Profile::read(pprof, &mut room)?;
-    let mut making = Making::new(&profile, &mut room)?;
-    let profiles = making.profiles(about, &mut room)?;
+    let mut budget = AllocationBudget::new(limit);
+    let profile = Profile::read(pprof, &mut budget)?;
+    let mut making = Making::new(&profile, &mut budget)?;
+    let profiles = making.profiles(about, &mut budget)?;
     let mut resource = Vec::new();
     let own = [("service.name".to_owned(), about.service.clone())];
     for (name, value) in own.iter().chain(&about.attributes) {
@@ -107,13 +107,13 @@ fn ints<const N: usize>(wire: &[u8]) -> Result<[i64; N], Fault> {
 }
 
 impl<'a> Profile<'a> {
-    fn read(wire: &'a [u8], room: &mut Room) -> Result<Self, Fault> {
+    fn read(wire: &'a [u8], budget: &mut AllocationBudget) -> Result<Self, Fault> {
         let mut profile = Self::default();
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
-                1 => room.push(&mut profile.sample_types, ints(field.message()?)?)?,
-                2 => room.push(&mut profile.samples, field.message()?)?,
+                1 => budget.push(&mut profile.sample_types, ints(field.message()?)?)?,
+                2 => budget.push(&mut profile.samples, field.message()?)?,
                 3 => {
                     // id, start, limit, offset, file, build id
                     let [id, start, _, offset, file, build_id] = ints(field.message()?)?;
@@ -124,11 +124,11 @@ impl<'a> Profile<'a> {
                         file,
                         build_id,
                     };
-                    room.push(&mut profile.mappings, mapping)?;
+                    budget.push(&mut profile.mappings, mapping)?;
                 }
-                4 => profile.read_location(field.message()?, room)?,
-                5 => room.push(&mut profile.functions, ints(field.message()?)?)?,
-                6 => room.push(&mut profile.strings, field.message()?)?,
+                4 => profile.read_location(field.message()?, budget)?,
+                5 => budget.push(&mut profile.functions, ints(field.message()?)?)?,
+                6 => budget.push(&mut profile.strings, field.message()?)?,
                 9 => profile.time_ns = field.int()? as i64,
                 10 => profile.duration_ns = field.int()? as i64,
                 11 => profile.period_type = ints(field.message()?)?,
@@ -139,7 +139,7 @@ impl<'a> Profile<'a> {
         Ok(profile)
     }
 
-    fn read_location(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+    fn read_location(&mut self, wire: &[u8], budget: &mut AllocationBudget) -> Result<(), Fault> {
         let mut location = Location {
             lines: self.lines.len(),
             ..Location::default()
@@ -152,12 +152,12 @@ impl<'a> Profile<'a> {
                 3 => location.address = field.int()?,
                 4 => {
                     let [function, line] = ints(field.message()?)?;
-                    room.push(&mut self.lines, (function as u64, line))?;
+                    budget.push(&mut self.lines, (function as u64, line))?;
                 }
                 _ => {}
             }
         }
-        room.push(&mut self.locations, location)
+        budget.push(&mut self.locations, location)
     }
 
     fn text(&self, index: i64) -> &'a [u8] {
@@ -167,17 +167,17 @@ impl<'a> Profile<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// `room` is what one sample may take.
-    fn read(&mut self, wire: &'a [u8], mut room: Room) -> Result<(), Fault> {
+    /// `budget` is what one sample may take.
+    fn read(&mut self, wire: &'a [u8], mut budget: AllocationBudget) -> Result<(), Fault> {
         self.locations.clear();
         self.values.clear();
         self.labels.clear();
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
-                1 => field.ints(|id| room.push(&mut self.locations, id))?,
-                2 => field.ints(|value| room.push(&mut self.values, value as i64))?,
-                3 => room.push(&mut self.labels, field.message()?)?,
+                1 => field.ints(|id| budget.push(&mut self.locations, id))?,
+                2 => field.ints(|value| budget.push(&mut self.values, value as i64))?,
+                3 => budget.push(&mut self.labels, field.message()?)?,
                 _ => {}
             }
         }
@@ -205,9 +205,9 @@ fn by_id(ids: impl Iterator<Item = u64>) -> HashMap<u64, u64> {
 }
 
 impl<'p, 'a> Making<'p, 'a> {
-    fn new(profile: &'p Profile<'a>, room: &mut Room) -> Result<Self, IngestError> {
+    fn new(profile: &'p Profile<'a>, budget: &mut AllocationBudget) -> Result<Self, IngestError> {
         let ids = profile.mappings.len() + profile.locations.len() + profile.functions.len();
-        room.take(4 * size_of::<(u64, u64)>() * ids)?;
+        budget.take(4 * size_of::<(u64, u64)>() * ids)?;
         let mut attributes = Vec::new();
         attributes.blob(6, &[]);
         let mut stacks = Vec::new();
@@ -256,11 +256,11 @@ impl<'p, 'a> Making<'p, 'a> {
         self.attribute(key, &value)
     }
 
-    fn stack(&mut self, locations: &[u64], room: &mut Room) -> Result<u64, IngestError> {
+    fn stack(&mut self, locations: &[u64], budget: &mut AllocationBudget) -> Result<u64, IngestError> {
         if let Some(known) = self.stack_of.get(locations) {
             return Ok(*known);
         }
-        room.take(4 * size_of_val(locations) + 64)?;
+        budget.take(4 * size_of_val(locations) + 64)?;
         let places = locations.iter().map(|id| self.location_of.get(id).copied());
         let places: Option<Vec<u64>> = places.collect();
         let Some(places) = places else {
@@ -277,13 +277,13 @@ impl<'p, 'a> Making<'p, 'a> {
     }
 
     /// Profiles of a scope, as fields: one of each type of values.
-    fn profiles(&mut self, about: &About, room: &mut Room) -> Result<Vec<u8>, IngestError> {
+    fn profiles(&mut self, about: &About, budget: &mut AllocationBudget) -> Result<Vec<u8>, IngestError> {
         let profile = self.profile;
         let types = wanted_types(profile, about);
         let mut samples = vec![Vec::new(); types.len()];
         let mut sample = Sample::default();
         for wire in &profile.samples {
-            sample.read(wire, *room)?;
+            sample.read(wire, *budget)?;
             if sample.values.len() != profile.sample_types.len() {
                 return Err(IngestError::Invalid(format!(
                     "a sample of the profile has {} values, of {} types",
@@ -291,8 +291,8 @@ impl<'p, 'a> Making<'p, 'a> {
                     profile.sample_types.len()
                 )));
             }
-            let stack = self.stack(&sample.locations, room)?;
-            let attributes = self.labels(&sample.labels, room)?;
+            let stack = self.stack(&sample.locations, budget)?;
+            let attributes = self.labels(&sample.labels, budget)?;
             for ((column, _), to) in types.iter().zip(&mut samples) {
                 let value = sample.values[*column];
                 if value == 0 {
@@ -302,7 +302,7 @@ impl<'p, 'a> Making<'p, 'a> {
                 made.int(1, stack);
                 made.packed(2, attributes.iter().copied());
                 made.packed(4, [value as u64]);
-                room.take(2 * made.len() + 8)?;
+                budget.take(2 * made.len() + 8)?;
                 to.blob(2, &made);
             }
         }
@@ -347,12 +347,12 @@ impl<'p, 'a> Making<'p, 'a> {
         head
     }
 
-    fn labels(&mut self, labels: &[&[u8]], room: &mut Room) -> Result<Vec<u64>, IngestError> {
+    fn labels(&mut self, labels: &[&[u8]], budget: &mut AllocationBudget) -> Result<Vec<u64>, IngestError> {
         let mut attributes = Vec::with_capacity(labels.len());
         for label in labels {
             // key, text, number, unit
             let [key, text, number, _] = ints(label)?;
-            room.take(64)?;
+            budget.take(64)?;
             attributes.push(if text != 0 {
                 self.text_attribute(key as u64, text)
             } else {

@@ -4,7 +4,7 @@ use crate::hash::MixState;
 use crate::ingest::error::IngestError;
 use crate::ingest::rows::frames::{Dictionary, Frame, Stack};
 use crate::ingest::rows::types::{SenderKind, TypeRow};
-use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::allocation::AllocationBudget;
 use crate::label::SERIES_LABELS;
 use crate::store::{Amount, Common, FreshSample, FreshSamples, HOUR_NS, MAX_TYPES, NO_CPU, Rows, Table, day, hour};
 use arrow::array::{
@@ -100,7 +100,12 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds a sample with what it refers to, if there is room.
-    pub(crate) fn add(&mut self, row: &SampleRow<'a>, stack: &Stack, room: &mut Room) -> Result<(), IngestError> {
+    pub(crate) fn add(
+        &mut self,
+        row: &SampleRow<'a>,
+        stack: &Stack,
+        budget: &mut AllocationBudget,
+    ) -> Result<(), IngestError> {
         self.samples += 1;
         if !self.hour.contains(&row.ts_ns) {
             self.turn_to(row.ts_ns);
@@ -129,15 +134,15 @@ impl<'a> RowBuilder<'a> {
             in_kernel: stack.in_kernel,
         });
         // Like every vector's, entries count twice, since it grows by doubling.
-        room.take(2 * size_of::<FreshSample>() + of_amount + of_origin + of_stack)?;
+        budget.take(2 * size_of::<FreshSample>() + of_amount + of_origin + of_stack)?;
         Ok(())
     }
 
     /// Says of which type and sender samples of a profile are.
-    pub(crate) fn add_type(&mut self, row: TypeRow<'a>, room: &mut Room) -> Result<(), IngestError> {
+    pub(crate) fn add_type(&mut self, row: TypeRow<'a>, budget: &mut AllocationBudget) -> Result<(), IngestError> {
         if self.types.insert(row) {
             // Gathered, and as columns.
-            room.take(4 * size_of::<TypeRow<'_>>() + row.kind.len() + row.unit.len())?;
+            budget.take(4 * size_of::<TypeRow<'_>>() + row.kind.len() + row.unit.len())?;
         }
         Ok(())
     }

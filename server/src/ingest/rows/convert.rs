@@ -41,7 +41,7 @@ pub struct Converted {
     pub rejected_profiles: i64,
     /// Says what was left out and why; empty when nothing was.
     pub message: String,
-    /// Whether a sample, or what an account says was observed, is later than the window.
+    /// Whether a sample, or what a report says was observed, is later than the window.
     pub is_ahead: bool,
     /// Of each resource.
     pub senders: Vec<Sent>,
@@ -130,6 +130,8 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
         if parts.is_empty() && id.is_some() {
             parts.push(Building::new(id));
         }
+        // Last comes what is stored anew where the request is sent again: then nothing behind it can be refused.
+        parts.sort_by_key(|part| part.id.is_none());
         let finish = |part: Building<'_>| part.finish(&samples, is_known);
         let parts = parts.into_iter().map(finish).collect::<Result<_, _>>()?;
         Ok(Converted {
@@ -148,7 +150,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
                 for profile in &resource.profiles {
                     self.samples
                         .rejected
-                        .leave_out(profile, self.layout, self.request.room, &fault);
+                        .leave_out(profile, self.layout, self.request.budget, &fault);
                 }
                 self.senders.push(Sent {
                     node: resource.node(&self.request.tables).to_owned(),
@@ -204,7 +206,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             let samples = &mut self.samples;
             let added = scoped.and(unit).and_then(|unit| {
                 let of = (profile, unit, self.layout);
-                samples.profile(of, self.request.room, &context, rows)
+                samples.profile(of, self.request.budget, &context, rows)
             });
             match added {
                 Ok(period) => {
@@ -220,7 +222,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
                     self.samples.rejected = before;
                     self.samples
                         .rejected
-                        .leave_out(profile, self.layout, self.request.room, &fault);
+                        .leave_out(profile, self.layout, self.request.budget, &fault);
                     first_fault.get_or_insert(fault);
                 }
                 Err(error) => return Err(error),
@@ -236,11 +238,11 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             fault: first_fault,
             limited: lock(&self.samples.known).seen.limited() - limited_before,
         });
-        if let (Some(id), Some(account)) = (&part.id, context.account(period_ns, self.samples.window)) {
-            part.account = Some(BatchRow {
+        if let (Some(id), Some(report)) = (&part.id, context.report(period_ns, self.samples.window)) {
+            part.report = Some(BatchRow {
                 instance: id.instance.clone(),
                 number: id.number,
-                ..account
+                ..report
             });
         }
         Ok(())
@@ -250,7 +252,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
 struct Building<'a> {
     id: Option<BatchId>,
     rows: RowBuilder<'a>,
-    account: Option<BatchRow>,
+    report: Option<BatchRow>,
     /// The first that is named.
     node: &'a str,
 }
@@ -260,7 +262,7 @@ impl<'a> Building<'a> {
         Self {
             id,
             rows: RowBuilder::default(),
-            account: None,
+            report: None,
             node: "",
         }
     }
@@ -278,7 +280,7 @@ impl<'a> Building<'a> {
             "" | NO_NODE => 0,
             node => xxh3_64(node.as_bytes()) as u32 | 1,
         };
-        rows.batch = self.account.map(|account| BatchRow { samples, ..account });
+        rows.batch = self.report.map(|report| BatchRow { samples, ..report });
         rows.stand_in_ns = all.without_time.then_some(all.window.now_ns);
         Ok(Part {
             id: self.id,

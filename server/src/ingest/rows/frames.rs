@@ -3,7 +3,7 @@
 use crate::ingest::error::IngestError;
 use crate::ingest::rows::attributes::{self, Attribute};
 use crate::ingest::rows::text::push_text;
-use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::allocation::AllocationBudget;
 use crate::ingest::wire::attribute::KeyValue;
 use crate::ingest::wire::protobuf::text;
 use crate::ingest::wire::tables::{Location, Mapping, Tables};
@@ -58,7 +58,7 @@ impl Stack {
 #[derive(Debug)]
 pub(crate) struct Dictionary<'a> {
     raw: &'a Tables<'a>,
-    room: Room,
+    budget: AllocationBudget,
     /// What is wrong with one is told where it is asked for, as of mappings.
     attributes: Vec<Option<Attribute<'a>>>,
     /// Of each mapping: its file and build id.
@@ -151,14 +151,18 @@ fn look_up<'t, T>(
 
 impl<'a> Dictionary<'a> {
     /// Checks and reads all attributes and mappings; frames and stacks are resolved when they are asked for.
-    pub(crate) fn new(raw: &'a Tables<'a>, mut room: Room, checks_names: bool) -> Result<Self, IngestError> {
-        room.take(raw.attributes.len() * size_of::<Option<Attribute<'_>>>())?;
-        room.take(raw.mappings.len() * size_of::<Option<(&str, &str)>>())?;
-        room.take(raw.locations.len() * (size_of::<FrameRange>() + size_of::<i64>()))?;
+    pub(crate) fn new(
+        raw: &'a Tables<'a>,
+        mut budget: AllocationBudget,
+        checks_names: bool,
+    ) -> Result<Self, IngestError> {
+        budget.take(raw.attributes.len() * size_of::<Option<Attribute<'_>>>())?;
+        budget.take(raw.mappings.len() * size_of::<Option<(&str, &str)>>())?;
+        budget.take(raw.locations.len() * (size_of::<FrameRange>() + size_of::<i64>()))?;
         // A location without lines is a frame too.
         let frames = raw.locations.iter().map(|location| location.lines.len().max(1)).sum();
-        room.take(frames * (size_of::<FrameAt>() + size_of::<i64>()))?;
-        room.take(raw.stacks.len() * size_of::<[Option<Stack>; 2]>())?;
+        budget.take(frames * (size_of::<FrameAt>() + size_of::<i64>()))?;
+        budget.take(raw.stacks.len() * size_of::<[Option<Stack>; 2]>())?;
         let attributes = raw
             .attributes
             .iter()
@@ -166,7 +170,7 @@ impl<'a> Dictionary<'a> {
             .collect();
         let mut dictionary = Self {
             raw,
-            room,
+            budget,
             attributes,
             checks_names,
             mappings: Vec::with_capacity(raw.mappings.len()),
@@ -208,8 +212,8 @@ impl<'a> Dictionary<'a> {
     }
 
     /// What is left for all that is made of the request.
-    pub(crate) fn room(&mut self) -> &mut Room {
-        &mut self.room
+    pub(crate) fn budget(&mut self) -> &mut AllocationBudget {
+        &mut self.budget
     }
 
     pub(crate) fn string(&self, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
@@ -272,7 +276,7 @@ impl<'a> Dictionary<'a> {
         ids.push(u64::from(cut).to_le_bytes());
         let id = xxh3_64(&ids.as_flattened()[..frames * size_of::<i64>() + 1]) as i64;
         (self.locations, self.ids) = (locations, ids);
-        self.room.take(2 * size_of::<u32>() * frames)?;
+        self.budget.take(2 * size_of::<u32>() * frames)?;
         self.expanded += frames;
         if self.expanded > MAX_EXPANDED_FRAMES {
             return Err(IngestError::Invalid(format!(
@@ -342,7 +346,7 @@ impl<'a> Dictionary<'a> {
         let start = self.frames.len();
         let lines = location.lines.len().max(1);
         let entry = size_of::<FrameAt>() + size_of::<i64>();
-        self.room.take(2 * entry * lines)?;
+        self.budget.take(2 * entry * lines)?;
         // Once for all lines: a small request can have many of both.
         let mut kind = UNKNOWN;
         for attribute in raw.indices(&location.attributes) {

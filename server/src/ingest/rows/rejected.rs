@@ -3,7 +3,7 @@
 use crate::ingest::error::IngestError;
 use crate::ingest::rows::values::{Bad, MOST_VALUE};
 use crate::ingest::rows::window::TimeWindow;
-use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::allocation::AllocationBudget;
 use crate::ingest::wire::message::{Layout, Profile};
 
 /// What is left out of a request, and why.
@@ -27,9 +27,15 @@ impl Rejected {
     }
 
     /// A whole profile.
-    pub(super) fn leave_out(&mut self, profile: &Profile<'_>, layout: Layout, room: Room, fault: &IngestError) {
+    pub(super) fn leave_out(
+        &mut self,
+        profile: &Profile<'_>,
+        layout: Layout,
+        budget: AllocationBudget,
+        fault: &IngestError,
+    ) {
         // What can be read of it is counted as its rows would be.
-        let _ = profile.each_sample(layout, room, |sample| {
+        let _ = profile.each_sample(layout, budget, |sample| {
             self.of_broken += sample.times.len().max(1) as u64;
             Ok(())
         });

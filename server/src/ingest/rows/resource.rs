@@ -1,4 +1,4 @@
-//! What attributes say of where samples come from: labels, processes, a batch's identity and its account.
+//! What attributes say of where samples come from: labels, processes, a batch's identity and its report.
 
 use crate::ingest::error::IngestError;
 use crate::ingest::rows::attributes::{self, Attribute};
@@ -61,7 +61,7 @@ pub(crate) struct ResourceContext<'a> {
     pub(crate) boot_id: &'a str,
     pub(crate) instance: Option<&'a str>,
     pub(crate) number: Option<i64>,
-    pub(crate) account: BatchRow,
+    pub(crate) report: BatchRow,
     pub(crate) from_ns: Option<i64>,
     pub(crate) until_ns: Option<i64>,
 }
@@ -172,9 +172,9 @@ impl ResourceContext<'_> {
         self.from_ns.is_some() && self.until_ns.is_some()
     }
 
-    /// The agent's account, where it is one: samples are counted later. Of its interval what lies where samples are
+    /// The agent's report, where it is one: samples are counted later. Of its interval what lies where samples are
     /// taken in: it says what was observed of them, and its begin decides about a partition.
-    pub(crate) fn account(&self, period_ns: i64, window: TimeWindow) -> Option<BatchRow> {
+    pub(crate) fn report(&self, period_ns: i64, window: TimeWindow) -> Option<BatchRow> {
         let [from_ns, until_ns] = [self.from_ns?, self.until_ns?].map(|ns| window.nearest_ns(ns));
         Some(BatchRow {
             node: self.labels.node().to_owned(),
@@ -183,7 +183,7 @@ impl ResourceContext<'_> {
             from_ns,
             until_ns,
             period_ns,
-            ..self.account.clone()
+            ..self.report.clone()
         })
     }
 }
@@ -202,31 +202,31 @@ pub(crate) fn resource_context<'a>(
             A::BootId(value) => context.boot_id = value,
             A::From(value) => context.from_ns = Some(value),
             A::Until(value) => context.until_ns = Some(value),
-            A::AgentVersion(value) => context.account.agent_version = value.to_owned(),
-            A::FrequencyHz(value) => context.account.frequency_hz = Some(value),
-            A::Cpus(value) => context.account.cpus = Some(value),
-            A::Ticks(value) => context.account.ticks = Some(value),
-            A::IdleTicks(value) => context.account.idle_ticks = Some(value),
-            A::MissedTicks(value) => context.account.missed_ticks = Some(value),
-            A::CpusOffline(value) => context.account.cpus_offline = cpu_list(value).to_owned(),
+            A::AgentVersion(value) => context.report.agent_version = value.to_owned(),
+            A::FrequencyHz(value) => context.report.frequency_hz = Some(value),
+            A::Cpus(value) => context.report.cpus = Some(value),
+            A::Ticks(value) => context.report.ticks = Some(value),
+            A::IdleTicks(value) => context.report.idle_ticks = Some(value),
+            A::MissedTicks(value) => context.report.missed_ticks = Some(value),
+            A::CpusOffline(value) => context.report.cpus_offline = cpu_list(value).to_owned(),
             A::RunQueues(value) => run_queues = Some(value),
-            A::WaitsObserved(value) => context.account.waits_observed_ns = Some(value),
-            A::SamplesTaken(value) => context.account.samples_taken = Some(value),
-            A::Lost(cause, count) => add_count(&mut context.account.lost, cause, count),
-            A::Limit(limit, count) => add_count(&mut context.account.limits, limit, count),
-            A::CpuSeconds(value) => context.account.cpu_seconds = Some(value),
-            A::BpfSeconds(value) => context.account.bpf_seconds = Some(value),
-            A::RssBytes(value) => context.account.rss_bytes = Some(value),
-            A::BpfMapBytes(value) => context.account.bpf_map_bytes = Some(value),
+            A::WaitsObserved(value) => context.report.waits_observed_ns = Some(value),
+            A::SamplesTaken(value) => context.report.samples_taken = Some(value),
+            A::Lost(cause, count) => add_count(&mut context.report.lost, cause, count),
+            A::Limit(limit, count) => add_count(&mut context.report.limits, limit, count),
+            A::CpuSeconds(value) => context.report.cpu_seconds = Some(value),
+            A::BpfSeconds(value) => context.report.bpf_seconds = Some(value),
+            A::RssBytes(value) => context.report.rss_bytes = Some(value),
+            A::BpfMapBytes(value) => context.report.bpf_map_bytes = Some(value),
             other => context.labels.apply(other),
         }
     }
     if context.keeps_account() {
-        context.account.cluster = labels::start_of(context.labels.cluster).to_owned();
-        context.account.labels = labels::of_resource(&context.labels.others);
+        context.report.cluster = labels::start_of(context.labels.cluster).to_owned();
+        context.report.labels = labels::of_resource(&context.labels.others);
     }
     if let Some(text) = run_queues {
-        add_run_queues(&mut context.account, text);
+        add_run_queues(&mut context.report, text);
     }
     Ok(context)
 }
@@ -246,20 +246,20 @@ fn cpu_list(text: &str) -> &str {
 }
 
 /// What is not as the wire has it is left out, and counted as a limit.
-fn add_run_queues(account: &mut BatchRow, text: &str) {
+fn add_run_queues(report: &mut BatchRow, text: &str) {
     match RunQueue::parse(text) {
         Some(mut queues) => {
-            let of_sender = all_in(&account.labels);
+            let of_sender = all_in(&report.labels);
             for queue in &mut queues {
                 queue.shorten_build_id(of_sender.iter().map(|(name, value)| (&**name, &**value)));
             }
-            account.run_queues = serde_json::to_string(&queues).unwrap_or_default();
+            report.run_queues = serde_json::to_string(&queues).unwrap_or_default();
         }
-        None => add_count(&mut account.limits, "run_queues_unreadable", 1),
+        None => add_count(&mut report.limits, "run_queues_unreadable", 1),
     }
 }
 
-/// Most causes of loss, and limits, that an account names, and how long a name is: an agent has a few dozen short ones.
+/// Most causes of loss, and limits, that a report names, and how long a name is: an agent has a few dozen short ones.
 const MOST_COUNTS: usize = 64;
 
 const MAX_COUNT_NAME: usize = 64;

@@ -7,12 +7,12 @@ use crate::ingest::rows::frames::Dictionary;
 use crate::ingest::rows::labels::{MAX_TYPES, push_labels, start_of, with_unit};
 use crate::ingest::rows::rejected::Rejected;
 use crate::ingest::rows::resource::{ResourceContext, first_of};
-use crate::ingest::rows::senders::{Known, lock};
+use crate::ingest::rows::senders::{KnownSender, lock};
 use crate::ingest::rows::text::push_text;
 use crate::ingest::rows::types::{SenderKind, TypeRow};
 use crate::ingest::rows::values::{MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
 use crate::ingest::rows::window::TimeWindow;
-use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::allocation::AllocationBudget;
 use crate::ingest::wire::attribute::Value;
 use crate::ingest::wire::message::{Layout, Profile, Request, Sample};
 use crate::label::attribute;
@@ -48,7 +48,7 @@ pub(super) struct Samples<'a> {
     /// By those but for its CPU, one by one.
     by_attributes: HashMap<Vec<i32>, u32, foldhash::fast::RandomState>,
     /// Who sends.
-    pub(super) known: Arc<Mutex<Known>>,
+    pub(super) known: Arc<Mutex<KnownSender>>,
 }
 
 /// What the attributes of a sample say.
@@ -69,7 +69,7 @@ impl<'a> Samples<'a> {
     /// Of a request, before its first resource. `checks_names`: whether each name is looked at.
     pub(super) fn new(request: &'a Request<'_>, window: TimeWindow, checks_names: bool) -> Result<Self, IngestError> {
         Ok(Self {
-            dictionary: Dictionary::new(&request.tables, request.room, checks_names)?,
+            dictionary: Dictionary::new(&request.tables, request.budget, checks_names)?,
             window,
             rejected: Rejected::default(),
             without_time: false,
@@ -104,7 +104,7 @@ impl<'a> Samples<'a> {
             return Ok(*known);
         }
         self.dictionary
-            .room()
+            .budget()
             .take(size_of::<i32>() * sample.attributes.most())?;
         let (mut cpu, mut wait_ns, mut woken_tid) = (resource.labels.cpu, NO_WAIT, NO_THREAD);
         let mut of_thread = Vec::with_capacity(sample.attributes.most());
@@ -126,7 +126,7 @@ impl<'a> Samples<'a> {
         };
         if let Some(packed) = packed {
             // It grows by doubling.
-            self.dictionary.room().take(2 * size_of::<(&[u8], Whence)>())?;
+            self.dictionary.budget().take(2 * size_of::<(&[u8], Whence)>())?;
             self.whence.insert(packed, whence);
         }
         Ok(whence)
@@ -170,7 +170,7 @@ impl<'a> Samples<'a> {
         let entry = size_of::<(Vec<i32>, u32)>() + size_of_val(attributes);
         let entry = if remembered { entry } else { 0 };
         self.dictionary
-            .room()
+            .budget()
             .take(2 * (size_of::<Origin<'_>>() + others.len() + entry))?;
         let origin = self.origins.len() as u32;
         self.origins.push(Origin {
@@ -202,7 +202,7 @@ impl<'a> Samples<'a> {
     pub(super) fn profile(
         &mut self,
         (profile, unit, layout): (&Profile<'a>, Unit<'a>, Layout),
-        room: Room,
+        budget: AllocationBudget,
         resource: &ResourceContext<'a>,
         rows: &mut RowBuilder<'a>,
     ) -> Result<i64, IngestError> {
@@ -224,7 +224,7 @@ impl<'a> Samples<'a> {
         rows.expect(profile.samples);
         self.spreading.begin();
         self.of_profile = [false; 2];
-        profile.each_sample(layout, room, |sample| {
+        profile.each_sample(layout, budget, |sample| {
             self.add((sample, profile, &unit), resource, rows)
         })?;
         for spread in [false, true] {
@@ -234,7 +234,7 @@ impl<'a> Samples<'a> {
                     unit: unit.unit,
                     sender: SenderKind { spread, ..self.sender },
                 };
-                rows.add_type(row, self.dictionary.room())?;
+                rows.add_type(row, self.dictionary.budget())?;
             }
         }
         self.rejected.profiles += i64::from(self.rejected.samples() > before);
@@ -272,7 +272,7 @@ impl<'a> Samples<'a> {
             },
         };
         self.without_time |= profile.time_unix_nano == 0 && sample.times.as_slice().is_empty();
-        let (rejected, room) = (&mut self.rejected, self.dictionary.room());
+        let (rejected, budget) = (&mut self.rejected, self.dictionary.budget());
         let of = (sample, profile);
         each_occurrence(
             of,
@@ -282,7 +282,7 @@ impl<'a> Samples<'a> {
             |occurrence| match occurrence {
                 Ok((ts_ns, value)) => {
                     let amount = Amount { value, ..row.amount };
-                    rows.add(&SampleRow { ts_ns, amount, ..row }, &stack, room)
+                    rows.add(&SampleRow { ts_ns, amount, ..row }, &stack, budget)
                 }
                 Err(bad) => {
                     rejected.count(bad);

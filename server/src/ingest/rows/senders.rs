@@ -46,7 +46,7 @@ pub(crate) struct Sender {
 
 /// What is known of one sender.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownSender {
     told: Sender,
     pub(crate) seen: Seen,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Known {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Senders {
-    known: Mutex<HashMap<String, Arc<Mutex<Known>>>>,
+    known: Mutex<HashMap<String, Arc<Mutex<KnownSender>>>>,
     lines: Mutex<Lines>,
     /// The hour of the last one, and values of labels that are remembered of all.
     hour: AtomicI64,
@@ -82,7 +82,7 @@ fn cut(text: &str) -> String {
 
 impl Senders {
     /// The sender of this name, which is its node's.
-    pub(crate) fn of(&self, name: &str, now_ns: i64) -> Arc<Mutex<Known>> {
+    pub(crate) fn of(&self, name: &str, now_ns: i64) -> Arc<Mutex<KnownSender>> {
         let name = cut(name);
         let mut known = lock(&self.known);
         if known.len() >= MAX_SENDERS && !known.contains_key(&name) {
@@ -97,7 +97,7 @@ impl Senders {
             known.values().for_each(|sender| lock(sender).seen.turn_to(hour));
         }
         let new = || {
-            Arc::new(Mutex::new(Known {
+            Arc::new(Mutex::new(KnownSender {
                 told: Sender::default(),
                 seen: Seen::new(Arc::clone(&self.values)),
             }))
@@ -150,7 +150,7 @@ impl Senders {
     /// All, by name.
     pub(crate) fn list(&self) -> BTreeMap<String, Sender> {
         let known = lock(&self.known);
-        let told = |sender: &Known| Sender {
+        let told = |sender: &KnownSender| Sender {
             label_limits: sender.seen.reached.clone(),
             ..sender.told.clone()
         };

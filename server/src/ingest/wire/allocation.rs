@@ -7,12 +7,12 @@ const MIN_ENTRIES: usize = 4;
 
 /// Memory that a request may still take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct AllocationBudget {
     left: usize,
     limit: usize,
 }
 
-impl Room {
+impl AllocationBudget {
     pub(crate) fn new(limit: usize) -> Self {
         Self { left: limit, limit }
     }
@@ -24,7 +24,7 @@ impl Room {
                 self.left = left;
                 Ok(())
             }
-            None => Err(Fault::NoRoom {
+            None => Err(Fault::OverBudget {
                 limit_bytes: self.limit,
             }),
         }

@@ -7,7 +7,7 @@
 //! A field that comes again adds to a table and overrides a number, as protobuf says.
 
 use crate::ingest::error::IngestError;
-use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::allocation::AllocationBudget;
 use crate::ingest::wire::attribute::{KeyValue, Value, resource_attribute};
 use crate::ingest::wire::protobuf::{Fault, Field, Fields, OLDER, text, varint};
 use crate::ingest::wire::tables::{Span, Tables};
@@ -18,7 +18,7 @@ pub struct Request<'a> {
     pub(crate) resources: Vec<Resource<'a>>,
     pub(crate) tables: Tables<'a>,
     /// What is left for samples, and for what is made of all.
-    pub(crate) room: Room,
+    pub(crate) budget: AllocationBudget,
 }
 
 /// Versions whose samples have the same fields.
@@ -127,14 +127,14 @@ impl<'a> Indices<'a> {
     }
 
     #[inline]
-    fn add(&mut self, field: Field<'a>, room: &mut Room) -> Result<(), Fault> {
+    fn add(&mut self, field: Field<'a>, budget: &mut AllocationBudget) -> Result<(), Fault> {
         match field {
             Field::Bytes(packed) if self.packed.is_empty() && self.more.is_empty() => {
                 field.check_ints()?;
                 self.packed = packed;
                 Ok(())
             }
-            _ => room.push_ints(&mut self.more, field),
+            _ => budget.push_ints(&mut self.more, field),
         }
     }
 
@@ -169,28 +169,28 @@ pub fn read(wire: &[u8], limit: usize) -> Result<Request<'_>, IngestError> {
             limit_bytes: MAX_MESSAGE_BYTES,
         });
     }
-    let mut room = Room::new(limit);
+    let mut budget = AllocationBudget::new(limit);
     let mut tables = Tables::default();
     let mut resources = Vec::new();
     let mut fields = Fields { wire };
     while let Some((number, field)) = fields.next()? {
         match number {
             1 => {
-                let resource = resource(field.message()?, &mut room)?;
-                room.push(&mut resources, resource)?;
+                let resource = resource(field.message()?, &mut budget)?;
+                budget.push(&mut resources, resource)?;
             }
-            2 => tables.read(field.message()?, &mut room)?,
+            2 => tables.read(field.message()?, &mut budget)?,
             _ => {}
         }
     }
     Ok(Request {
         resources,
         tables,
-        room,
+        budget,
     })
 }
 
-fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> {
+fn resource<'a>(wire: &'a [u8], budget: &mut AllocationBudget) -> Result<Resource<'a>, Fault> {
     let mut resource = Resource::default();
     let mut fields = Fields { wire };
     while let Some((number, field)) = fields.next()? {
@@ -200,7 +200,7 @@ fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> 
                 while let Some((number, field)) = fields.next()? {
                     if number == 1 {
                         let attribute = resource_attribute(field.message()?)?;
-                        room.push(&mut resource.attributes, attribute)?;
+                        budget.push(&mut resource.attributes, attribute)?;
                     }
                 }
             }
@@ -210,10 +210,10 @@ fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> 
                 let mut fields = Fields { wire: field.message()? };
                 while let Some((number, field)) = fields.next()? {
                     match number {
-                        1 => scope(field.message()?, &mut resource.scope_attributes, room)?,
+                        1 => scope(field.message()?, &mut resource.scope_attributes, budget)?,
                         2 => {
-                            let profile = profile(field.message()?, room)?;
-                            room.push(&mut resource.profiles, profile)?;
+                            let profile = profile(field.message()?, budget)?;
+                            budget.push(&mut resource.profiles, profile)?;
                         }
                         _ => {}
                     }
@@ -228,12 +228,12 @@ fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> 
     Ok(resource)
 }
 
-fn scope<'a>(wire: &'a [u8], attributes: &mut Vec<KeyValue<'a>>, room: &mut Room) -> Result<(), Fault> {
+fn scope<'a>(wire: &'a [u8], attributes: &mut Vec<KeyValue<'a>>, budget: &mut AllocationBudget) -> Result<(), Fault> {
     let mut fields = Fields { wire };
     while let Some((number, field)) = fields.next()? {
         if number == 3 {
             let attribute = resource_attribute(field.message()?)?;
-            room.push(attributes, attribute)?;
+            budget.push(attributes, attribute)?;
         }
     }
     Ok(())
@@ -254,7 +254,7 @@ fn value_type(wire: &[u8], before: Option<ValueType>) -> Result<Option<ValueType
 
 /// Fields of other types than here are those of other versions: locations at 3, times at 4 and 5, the period and its
 /// type at 7 and 6.
-fn profile<'a>(wire: &'a [u8], room: &mut Room) -> Result<Profile<'a>, Fault> {
+fn profile<'a>(wire: &'a [u8], budget: &mut AllocationBudget) -> Result<Profile<'a>, Fault> {
     let mut profile = Profile {
         wire,
         ..Profile::default()
@@ -276,7 +276,7 @@ fn profile<'a>(wire: &'a [u8], room: &mut Room) -> Result<Profile<'a>, Fault> {
             (11 | 12, field @ (Field::Bytes(_) | Field::Varint(_))) => {
                 // In 1.8 what was sent before is at 11, which is no list of indices.
                 let known = profile.attributes.clone();
-                if profile.attributes.add(field, room).is_err() {
+                if profile.attributes.add(field, budget).is_err() {
                     profile.attributes = known;
                 }
             }
@@ -287,11 +287,11 @@ fn profile<'a>(wire: &'a [u8], room: &mut Room) -> Result<Profile<'a>, Fault> {
 }
 
 impl<'a> Profile<'a> {
-    /// Calls back for each sample; `room` is what one sample may take.
+    /// Calls back for each sample; `budget` is what one sample may take.
     pub(crate) fn each_sample(
         &self,
         layout: Layout,
-        room: Room,
+        budget: AllocationBudget,
         mut each: impl FnMut(&Sample<'a>) -> Result<(), IngestError>,
     ) -> Result<(), IngestError> {
         let mut sample = Sample::default();
@@ -300,8 +300,8 @@ impl<'a> Profile<'a> {
             if number == 2 {
                 let wire = field.message()?;
                 match layout {
-                    Layout::Newer => sample.read(wire, room)?,
-                    Layout::Older => sample.read_older(wire, room)?,
+                    Layout::Newer => sample.read(wire, budget)?,
+                    Layout::Older => sample.read_older(wire, budget)?,
                 }
                 each(&sample)?;
             }
@@ -319,17 +319,17 @@ impl<'a> Sample<'a> {
     }
 
     /// Of 1.10 and later.
-    fn read(&mut self, wire: &'a [u8], mut room: Room) -> Result<(), Fault> {
+    fn read(&mut self, wire: &'a [u8], mut budget: AllocationBudget) -> Result<(), Fault> {
         self.clear();
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
                 1 => self.stack = field.int()? as i32,
-                2 => self.attributes.add(field, &mut room)?,
+                2 => self.attributes.add(field, &mut budget)?,
                 // The link's index is a number; before 1.10 attributes stood here.
                 3 if matches!(field, Field::Bytes(_)) => return Err(MIXED),
-                4 => field.ints(|int| room.push(&mut self.values, int as i64))?,
-                5 => field.fixed_numbers(|time| room.push(&mut self.times, time))?,
+                4 => field.ints(|int| budget.push(&mut self.values, int as i64))?,
+                5 => field.fixed_numbers(|time| budget.push(&mut self.times, time))?,
                 _ => {}
             }
         }
@@ -337,16 +337,16 @@ impl<'a> Sample<'a> {
     }
 
     /// Of 1.8 and 1.9.
-    fn read_older(&mut self, wire: &'a [u8], mut room: Room) -> Result<(), Fault> {
+    fn read_older(&mut self, wire: &'a [u8], mut budget: AllocationBudget) -> Result<(), Fault> {
         self.clear();
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
                 1 => self.stack = field.int()? as i32,
-                2 => field.ints(|int| room.push(&mut self.values, int as i64))?,
-                3 => self.attributes.add(field, &mut room)?,
+                2 => field.ints(|int| budget.push(&mut self.values, int as i64))?,
+                3 => self.attributes.add(field, &mut budget)?,
                 4 if matches!(field, Field::Bytes(_)) => return Err(MIXED),
-                5 => field.fixed_numbers(|time| room.push(&mut self.times, time))?,
+                5 => field.fixed_numbers(|time| budget.push(&mut self.times, time))?,
                 _ => {}
             }
         }

@@ -209,7 +209,7 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
                 (theirs.period, theirs.time_unix_nano, theirs.duration_nano)
             );
             let mut samples = Vec::new();
-            let result = ours.each_sample(Layout::Newer, read.room, |sample| {
+            let result = ours.each_sample(Layout::Newer, read.budget, |sample| {
                 let attributes: Vec<i32> = sample.attributes.iter().collect();
                 samples.push((sample.stack, attributes, sample.values.clone(), sample.times.clone()));
                 Ok(())
@@ -465,7 +465,7 @@ fn damaged_requests_are_errors_or_read_as_prost_reads_them() {
             (Err(_), Err(_)) => errors += 1,
             (Ok(read), Err(error)) => {
                 let mut profiles = read.resources.iter().flat_map(|resource| &resource.profiles);
-                let whole = profiles.all(|profile| profile.each_sample(Layout::Newer, read.room, |_| Ok(())).is_ok());
+                let whole = profiles.all(|profile| profile.each_sample(Layout::Newer, read.budget, |_| Ok(())).is_ok());
                 // Strings are looked at where they are asked for.
                 let whole = whole
                     && read
@@ -551,14 +551,14 @@ fn many_small_entries_are_refused_before_they_take_memory() {
         ..Default::default()
     }
     .encode_to_vec();
-    let profile = profile(&wire, &mut Room::new(1 << 20)).unwrap();
+    let profile = profile(&wire, &mut AllocationBudget::new(1 << 20)).unwrap();
     assert!(
         profile
-            .each_sample(Layout::Newer, Room::new(32 << 20), |_| Ok(()))
+            .each_sample(Layout::Newer, AllocationBudget::new(32 << 20), |_| Ok(()))
             .is_ok()
     );
     let error = profile
-        .each_sample(Layout::Newer, Room::new(1 << 20), |_| Ok(()))
+        .each_sample(Layout::Newer, AllocationBudget::new(1 << 20), |_| Ok(()))
         .unwrap_err();
     assert!(matches!(error, IngestError::TooLarge { .. }), "{error}");
 }

@@ -9,7 +9,7 @@ pub(crate) enum Fault {
     Broken(&'static str),
     WireType(u8),
     Text(Utf8Error),
-    NoRoom {
+    OverBudget {
         limit_bytes: usize,
     },
     /// The message is of another version.
@@ -34,7 +34,7 @@ impl From<Fault> for IngestError {
                 };
             }
             Fault::Layout(why) => return Self::Layout { why },
-            Fault::NoRoom { limit_bytes } => {
+            Fault::OverBudget { limit_bytes } => {
                 return Self::TooLarge {
                     what: "the decoded request",
                     limit_bytes,

@@ -1,6 +1,6 @@
 //! The dictionary: tables that locations, functions and attributes of all samples refer to.
 
-use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::allocation::AllocationBudget;
 use crate::ingest::wire::attribute::{KeyValue, table_attribute};
 use crate::ingest::wire::protobuf::{Fault, Field, Fields, OLDER, varint};
 use std::ops::Range;
@@ -142,17 +142,17 @@ const BYTES_OF_ENTRY: usize = 96;
 
 impl<'a> Tables<'a> {
     /// Adds what a dictionary's message has.
-    pub(super) fn read(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
-        self.reserve(wire, room)?;
+    pub(super) fn read(&mut self, wire: &'a [u8], budget: &mut AllocationBudget) -> Result<(), Fault> {
+        self.reserve(wire, budget)?;
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
-                1 => self.read_mapping(field.message()?, room)?,
-                2 => self.read_location(field.message()?, room)?,
-                3 => room.push(&mut self.functions, function(field.message()?)?)?,
-                5 => room.push(&mut self.strings, field.message()?)?,
-                6 => room.push(&mut self.attributes, table_attribute(field.message()?)?)?,
-                7 => self.read_stack(field.message()?, room)?,
+                1 => self.read_mapping(field.message()?, budget)?,
+                2 => self.read_location(field.message()?, budget)?,
+                3 => budget.push(&mut self.functions, function(field.message()?)?)?,
+                5 => budget.push(&mut self.strings, field.message()?)?,
+                6 => budget.push(&mut self.attributes, table_attribute(field.message()?)?)?,
+                7 => self.read_stack(field.message()?, budget)?,
                 _ => {}
             }
         }
@@ -160,33 +160,33 @@ impl<'a> Tables<'a> {
     }
 
     /// Room for as many entries as dictionaries of such a length mostly have; where there are more, tables grow.
-    fn reserve(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+    fn reserve(&mut self, wire: &[u8], budget: &mut AllocationBudget) -> Result<(), Fault> {
         let entries = wire.len() / BYTES_OF_ENTRY;
-        room.reserve(&mut self.locations, entries)?;
+        budget.reserve(&mut self.locations, entries)?;
         // A location mostly has one line and one attribute, which is its frame's type.
-        room.reserve(&mut self.lines, entries)?;
-        room.reserve(&mut self.indices, entries)?;
-        room.reserve(&mut self.functions, entries)?;
-        room.reserve(&mut self.strings, entries)?;
-        room.reserve(&mut self.stacks, entries / 2)
+        budget.reserve(&mut self.lines, entries)?;
+        budget.reserve(&mut self.indices, entries)?;
+        budget.reserve(&mut self.functions, entries)?;
+        budget.reserve(&mut self.strings, entries)?;
+        budget.reserve(&mut self.stacks, entries / 2)
     }
 
-    fn read_mapping(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+    fn read_mapping(&mut self, wire: &[u8], budget: &mut AllocationBudget) -> Result<(), Fault> {
         let mut mapping = Mapping::default();
         let begin = self.indices.len();
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
                 4 => mapping.file = field.int()? as i32,
-                5 => room.push_ints(&mut self.indices, field)?,
+                5 => budget.push_ints(&mut self.indices, field)?,
                 _ => {}
             }
         }
         mapping.attributes = begin as u32..self.indices.len() as u32;
-        room.push(&mut self.mappings, mapping)
+        budget.push(&mut self.mappings, mapping)
     }
 
-    fn read_location(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+    fn read_location(&mut self, wire: &[u8], budget: &mut AllocationBudget) -> Result<(), Fault> {
         let mut location = Location::default();
         let (first_line, first_index) = (self.lines.len(), self.indices.len());
         // As most stand there: a mapping, a line, and an attribute, which is the frame's type. What a look at each
@@ -195,30 +195,30 @@ impl<'a> Tables<'a> {
             && (*mapping | *length | *attribute) < 0x80
             && of_line.len() == usize::from(*length)
         {
-            room.push(&mut self.lines, line(of_line)?)?;
-            room.push(&mut self.indices, i32::from(*attribute))?;
+            budget.push(&mut self.lines, line(of_line)?)?;
+            budget.push(&mut self.indices, i32::from(*attribute))?;
             location.mapping = i32::from(*mapping);
             location.lines = first_line as u32..first_line as u32 + 1;
             location.attributes = first_index as u32..first_index as u32 + 1;
-            return room.push(&mut self.locations, location);
+            return budget.push(&mut self.locations, location);
         }
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
                 1 => location.mapping = field.int()? as i32,
                 2 => location.address = field.int()?,
-                3 => room.push(&mut self.lines, line(field.message()?)?)?,
-                4 => room.push_ints(&mut self.indices, field)?,
+                3 => budget.push(&mut self.lines, line(field.message()?)?)?,
+                4 => budget.push_ints(&mut self.indices, field)?,
                 5 => return Err(OLDER),
                 _ => {}
             }
         }
         location.lines = first_line as u32..self.lines.len() as u32;
         location.attributes = first_index as u32..self.indices.len() as u32;
-        room.push(&mut self.locations, location)
+        budget.push(&mut self.locations, location)
     }
 
-    fn read_stack(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
+    fn read_stack(&mut self, wire: &'a [u8], budget: &mut AllocationBudget) -> Result<(), Fault> {
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
@@ -228,7 +228,7 @@ impl<'a> Tables<'a> {
                 _ => {}
             }
         }
-        room.push(&mut self.stacks, Stack(wire))
+        budget.push(&mut self.stacks, Stack(wire))
     }
 }
 

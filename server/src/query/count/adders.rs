@@ -26,8 +26,13 @@ pub(crate) trait Adder {
     fn add(self, rows: &Rows, plan: &CellPlan, sums: &mut StackSums) -> Result<(), QueryError>;
 }
 
-/// Adds rows up in the way that is fastest for them. `room`: kept from row group to row group.
-pub(crate) fn add(rows: &Rows, plan: &CellPlan, sums: &mut StackSums, room: &mut Vec<u32>) -> Result<(), QueryError> {
+/// Adds rows up in the way that is fastest for them. `code_sums`: kept from row group to row group.
+pub(crate) fn add(
+    rows: &Rows,
+    plan: &CellPlan,
+    sums: &mut StackSums,
+    code_sums: &mut Vec<u32>,
+) -> Result<(), QueryError> {
     let periods = rows.periods(1)?;
     let PeriodsOf::One(period_ns) = periods else {
         return ByRow { periods }.add(rows, plan, sums);
@@ -36,7 +41,7 @@ pub(crate) fn add(rows: &Rows, plan: &CellPlan, sums: &mut StackSums, room: &mut
         return by_run.add(rows, plan, sums);
     }
     if rows.codes(0)?.distinct() * sums.width() <= MOST_SUMS.max(4 * rows.len()) {
-        return ByCode { period_ns, room }.add(rows, plan, sums);
+        return ByCode { period_ns, code_sums }.add(rows, plan, sums);
     }
     ByRow { periods }.add(rows, plan, sums)
 }
@@ -196,13 +201,13 @@ impl Adder for ByRun<'_> {
 /// For rows of one period: sums by the code of the stack first, of which each stack is looked up once.
 struct ByCode<'r> {
     period_ns: i64,
-    room: &'r mut Vec<u32>,
+    code_sums: &'r mut Vec<u32>,
 }
 
 impl ByCode<'_> {
     /// Of each stack's code the samples in each cell, and in one more behind them what is of none.
     fn sum_up(&mut self, rows: &Rows, plan: &CellPlan, width: usize) -> Result<(), QueryError> {
-        let (stacks, sums) = (rows.codes(0)?, &mut *self.room);
+        let (stacks, sums) = (rows.codes(0)?, &mut *self.code_sums);
         sums.clear();
         sums.resize(stacks.distinct() * width, 0);
         with_codes!(&stacks.codes, stacks => match rows.counts() {
@@ -223,14 +228,14 @@ impl Adder for ByCode<'_> {
         self.sum_up(rows, plan, width)?;
         let mut samples = sums.no_samples();
         let mut counted = Vec::with_capacity(stacks.distinct());
-        for (code, counts) in self.room.chunks_exact(width).enumerate() {
+        for (code, counts) in self.code_sums.chunks_exact(width).enumerate() {
             if sums.sum_windows(counts, &mut samples) {
                 counted.push(code);
             }
         }
         sums.add_period(self.period_ns, samples);
         for code in counted {
-            let counts = &self.room[code * width..][..width - 1];
+            let counts = &self.code_sums[code * width..][..width - 1];
             sums.add_cells(stacks.number(code).unwrap_or_default(), counts, self.period_ns)?;
         }
         Ok(())

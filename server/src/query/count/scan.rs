@@ -1,4 +1,4 @@
-//! Every selected sample to a collector.
+//! Every selected sample to an accumulator.
 //!
 //! In: what is read, as the plan has it: row groups and the conditions on their rows. The columns are read as codes,
 //! row group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 /// What memory is taken for.
 const COUNTS: &str = "counts of the selected samples";
 
-/// Takes selected samples in, in any order and in several threads, each with its own collector.
+/// Takes selected samples in, in any order and in several threads, each with its own accumulator.
 pub(crate) trait Accumulator: Send + 'static {
     /// Columns of `samples` that it reads.
     fn columns(&self) -> Vec<Projection>;
@@ -235,7 +235,7 @@ fn read_error(error: ReadError) -> QueryError {
     QueryError::internal("read samples", error)
 }
 
-/// Hands every selected sample to a collector. The account holds what that takes.
+/// Hands every selected sample to an accumulator. The reservation holds what that takes.
 pub(crate) async fn scan<C: Accumulator>(plan: ReadPlan, new: impl Fn() -> C) -> Result<(C, Reservation), QueryError> {
     let mut whole = new();
     let held = Reservation::of_pool(plan.pool.clone(), COUNTS);
@@ -246,11 +246,11 @@ pub(crate) async fn scan<C: Accumulator>(plan: ReadPlan, new: impl Fn() -> C) ->
     let _ending = Ending(queue.clone());
     let mut tasks = JoinSet::new();
     for thread in 0..threads {
-        let (reader, test, queue, collector) = (plan.reader.clone(), plan.test.clone(), queue.clone(), new());
+        let (reader, test, queue, accumulator) = (plan.reader.clone(), plan.test.clone(), queue.clone(), new());
         let held = Reservation::of_pool(plan.pool.clone(), COUNTS);
         // Counting must not keep others from the threads that serve requests; and a thread that hands each unit to
         // another one waits each time until that one has a CPU: half as long as counting takes.
-        tasks.spawn_blocking(move || collect(reader.as_ref(), (&queue, thread), collector, &test, held));
+        tasks.spawn_blocking(move || collect(reader.as_ref(), (&queue, thread), accumulator, &test, held));
     }
     while let Some(part) = tasks.join_next().await {
         let (part, of_part) = part.map_err(|error| QueryError::internal("scan samples", error))??;
@@ -302,23 +302,23 @@ impl Drop for Ending {
 fn collect<C: Accumulator>(
     reader: &dyn RangeReader,
     (queue, thread): (&Queue, usize),
-    mut collector: C,
+    mut accumulator: C,
     test: &RowTest,
     held: Reservation,
 ) -> Result<(C, Reservation), QueryError> {
-    let all_wanted = collector.columns();
+    let all_wanted = accumulator.columns();
     let mut unzip = Unzip::new().map_err(|damage| QueryError::internal("read samples", damage))?;
     while let Some(unit) = queue.next(thread) {
         let mut wanted = all_wanted.clone();
-        let one_period = one_period(unit, &wanted).filter(|_| collector.takes_one_period());
+        let one_period = one_period(unit, &wanted).filter(|_| accumulator.takes_one_period());
         if let Some((at, _)) = one_period {
             wanted.remove(at);
         }
-        let (conditions, mut columns) = test.left(unit, &wanted, collector.checks_times());
+        let (conditions, mut columns) = test.left(unit, &wanted, accumulator.checks_times());
         if unit.is_rollup() {
             columns.push(codes("count"));
         }
-        held.resize(collector.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
+        held.resize(accumulator.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
         let fetched = unit.clone().fetch(reader, &columns).map_err(read_error)?;
         let mut read = fetched.read(&columns, &mut unzip).map_err(read_error)?;
         let mut counts = None;
@@ -337,10 +337,10 @@ fn collect<C: Accumulator>(
             None => rows,
         };
         rows.one_period = one_period;
-        collector.add(&rows)?;
+        accumulator.add(&rows)?;
     }
-    held.resize(collector.bytes())?;
-    Ok((collector, held))
+    held.resize(accumulator.bytes())?;
+    Ok((accumulator, held))
 }
 
 /// Which of the columns is that of periods, and what all rows of a unit stand for.

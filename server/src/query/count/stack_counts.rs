@@ -19,7 +19,7 @@ pub(crate) struct StackCounts {
     plan: CellPlan,
     sums: StackSums,
     /// Room for the sums of a row group.
-    room: Vec<u32>,
+    code_sums: Vec<u32>,
 }
 
 impl StackCounts {
@@ -39,7 +39,7 @@ impl StackCounts {
         StackCounts {
             sums: StackSums::new(plan.ranges(), limit),
             plan,
-            room: Vec::new(),
+            code_sums: Vec::new(),
         }
     }
 
@@ -93,11 +93,11 @@ impl Accumulator for StackCounts {
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
-        adders::add(rows, &self.plan, &mut self.sums, &mut self.room)
+        adders::add(rows, &self.plan, &mut self.sums, &mut self.code_sums)
     }
 
     fn bytes(&self) -> usize {
-        self.sums.bytes() + self.room.capacity() * size_of::<u32>()
+        self.sums.bytes() + self.code_sums.capacity() * size_of::<u32>()
     }
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {

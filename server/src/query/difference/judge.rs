@@ -194,21 +194,21 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The verdict on an item; none where there is no such item. It is made when it is asked for: most are not.
-    pub fn verdict(&self, item: usize) -> Option<TestResult> {
+    /// The test result on an item; none where there is no such item. It is made when it is asked for: most are not.
+    pub fn test_result(&self, item: usize) -> Option<TestResult> {
         let (counts, spread) = (self.counts.get(item)?, self.spreads.get(item)?);
         let own = own_dispersion(*spread, (self.dispersion, self.df));
-        Some(verdict(self.scale, *counts, own, self.found[item]))
+        Some(test_result(self.scale, *counts, own, self.found[item]))
     }
 
     /// The verdicts on all items.
     pub fn verdicts(&self) -> impl Iterator<Item = TestResult> + '_ {
-        (0..self.counts.len()).filter_map(|item| self.verdict(item))
+        (0..self.counts.len()).filter_map(|item| self.test_result(item))
     }
 
     /// Values and interval of counts that were not tested: never more than [`State::Same`].
     pub fn describe(&self, base: u64, comparison: u64) -> TestResult {
-        verdict(self.scale, [base, comparison], (self.dispersion, f64::INFINITY), false)
+        test_result(self.scale, [base, comparison], (self.dispersion, f64::INFINITY), false)
     }
 
     /// The normalised value of a count of one side (0: base, 1: comparison).
@@ -253,7 +253,7 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     discoveries.iter().for_each(|item| found[*item] = true);
     let counts = each_of(items.base.len(), |item| [items.base[item], items.comparison[item]]);
     let is_change =
-        |item: &&usize| verdict(test.scale, counts[**item], dispersions.of(**item), true).state != State::Same;
+        |item: &&usize| test_result(test.scale, counts[**item], dispersions.of(**item), true).state != State::Same;
     let significant = discoveries.iter().filter(is_change).count();
     let Dispersions { spreads, pooled, df } = dispersions;
     Judgement {
@@ -517,7 +517,7 @@ struct Scale {
     z: f64,
 }
 
-fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: bool) -> TestResult {
+fn test_result(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: bool) -> TestResult {
     let Scale {
         normalize, exposures, ..
     } = scale;

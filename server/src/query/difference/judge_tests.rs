@@ -222,7 +222,7 @@ fn power(items: usize, least: f64, burst: u64, (runs, seed): (u32, u64)) -> f64 
             "{} of {items} are tested",
             judgement.tested
         );
-        found += u32::from(judgement.verdict(1).unwrap().state == State::Grew);
+        found += u32::from(judgement.test_result(1).unwrap().state == State::Grew);
     }
     f64::from(found) / f64::from(runs)
 }
@@ -390,9 +390,9 @@ fn states_and_intervals_follow_the_counts() {
         assert_eq!(v.strength > 0.0, v.state != State::Same);
         assert!((v.delta - (v.norm - v.base_norm)).abs() < 1e-12);
     }
-    assert!(judgement.verdict(2).unwrap().strength > 0.8, "all of it is new");
+    assert!(judgement.test_result(2).unwrap().strength > 0.8, "all of it is new");
     assert!(
-        (judgement.verdict(1).unwrap().norm - 0.8).abs() < 1e-12,
+        (judgement.test_result(1).unwrap().norm - 0.8).abs() < 1e-12,
         "800 samples of 1,000 a core"
     );
 }

@@ -15,7 +15,7 @@ use crate::store::{RangeReader, Snapshot, Table};
 use datafusion::execution::memory_pool::MemoryPool;
 use std::sync::Arc;
 
-/// What a collector has to know of samples.
+/// What an accumulator has to know of samples.
 #[derive(Debug)]
 pub(crate) struct Needs {
     pub(crate) columns: Vec<Projection>,

@@ -2,7 +2,7 @@
 
 use crate::column::coded::CodedColumn;
 
-/// How well a collector has to know when samples were taken.
+/// How well an accumulator has to know when samples were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeResolution {
     /// Whether within the window.

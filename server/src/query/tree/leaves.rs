@@ -10,18 +10,18 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// The tree that is kept, as many queries look at it at once.
 pub(super) type Shared = Arc<RwLock<CallingContextTree>>;
 
-pub(super) fn read(trie: &Shared) -> RwLockReadGuard<'_, CallingContextTree> {
-    trie.read().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn read(contexts: &Shared) -> RwLockReadGuard<'_, CallingContextTree> {
+    contexts.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn write(trie: &Shared) -> RwLockWriteGuard<'_, CallingContextTree> {
-    trie.write().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn write(contexts: &Shared) -> RwLockWriteGuard<'_, CallingContextTree> {
+    contexts.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where stacks end.
 #[derive(Debug)]
 pub(crate) struct Leaves {
-    pub(super) trie: Shared,
+    pub(super) contexts: Shared,
     /// Parallel to the ids that were asked for.
     pub(crate) leaves: Vec<Leaf>,
     /// What is made of them takes so much.
@@ -35,13 +35,13 @@ pub(crate) struct Leaves {
 impl Leaves {
     /// The tree of these stacks; see [`CallingContextTree::tree`].
     pub(crate) fn tree(&self, shape: &Shape, alone: bool) -> Tree {
-        read(&self.trie).tree(&self.leaves, shape, alone)
+        read(&self.contexts).tree(&self.leaves, shape, alone)
     }
 
     /// Puts a stack among them that no table has: it is one frame of this name, in the place of all that it lacks. For
     /// threads that may block.
     pub(crate) fn insert(&mut self, place: usize, name: &Name) {
-        let mut known = write(&self.trie);
+        let mut known = write(&self.contexts);
         let leaf = known.stand_in(name);
         known.rank();
         drop(known);

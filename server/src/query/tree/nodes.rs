@@ -445,18 +445,18 @@ pub(crate) mod tests {
 
     /// The tree of stacks.
     pub(crate) fn build(stacks: &Stacks, shape: &Shape) -> Tree {
-        let mut trie = CallingContextTree::new(RuntimeFrames::Fold);
+        let mut contexts = CallingContextTree::new(RuntimeFrames::Fold);
         for (id, frame) in (1..).zip(&stacks.frames) {
-            trie.add_frame(id, frame);
+            contexts.add_frame(id, frame);
         }
         let mut leaves = Vec::new();
         for (id, stack) in (0..).zip(&stacks.stacks) {
             let frames: Vec<i64> = stack.frames.iter().map(|index| i64::from(*index) + 1).collect();
-            trie.add_stack(id, &frames, stack.truncated);
-            leaves.extend(trie.leaf(id));
+            contexts.add_stack(id, &frames, stack.truncated);
+            leaves.extend(contexts.leaf(id));
         }
-        trie.rank();
-        trie.tree(&leaves, shape, false)
+        contexts.rank();
+        contexts.tree(&leaves, shape, false)
     }
 
     /// Every node as `path total self`, in order.

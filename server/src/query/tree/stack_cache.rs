@@ -55,7 +55,7 @@ fn empty(runtime_frames: RuntimeFrames) -> Shared {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct StackCache {
-    trie: Mutex<Shared>,
+    contexts: Mutex<Shared>,
     limit_bytes: usize,
     runtime_frames: RuntimeFrames,
 }
@@ -104,7 +104,7 @@ impl StackCache {
     /// `limit_bytes` bounds what is kept, and what one query may need.
     pub(crate) fn new(limit_bytes: usize, runtime_frames: RuntimeFrames) -> StackCache {
         StackCache {
-            trie: Mutex::new(empty(runtime_frames)),
+            contexts: Mutex::new(empty(runtime_frames)),
             limit_bytes,
             runtime_frames,
         }
@@ -112,11 +112,14 @@ impl StackCache {
 
     /// What is kept, on the account of queries: one that was given up while it added something could not see to that.
     fn current(&self, pool: &Arc<dyn MemoryPool>) -> Shared {
-        let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         let (bytes, is_held) = {
-            let trie = read(&current);
-            let held_bytes = trie.held.as_ref().map_or(0, Reservation::bytes);
-            (trie.bytes(), trie.nodes() == 1 || held_bytes == trie.bytes())
+            let contexts = read(&current);
+            let held_bytes = contexts.held.as_ref().map_or(0, Reservation::bytes);
+            (
+                contexts.bytes(),
+                contexts.nodes() == 1 || held_bytes == contexts.bytes(),
+            )
         };
         if bytes > self.limit_bytes || !(is_held || hold(pool, &current).is_ok()) {
             *current = empty(self.runtime_frames);
@@ -126,16 +129,16 @@ impl StackCache {
 
     /// Keeps nothing: queries that run go on with what they have.
     pub(crate) fn clear(&self) {
-        let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         if read(&current).nodes() > 1 {
             *current = empty(self.runtime_frames);
         }
     }
 
     /// The next query begins another tree.
-    fn forget(&self, trie: &Shared) {
-        let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&current, trie) {
+    fn forget(&self, contexts: &Shared) {
+        let mut current = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&current, contexts) {
             *current = empty(self.runtime_frames);
         }
     }
@@ -149,9 +152,9 @@ impl StackCache {
         ids: &[i64],
         node_bytes: usize,
     ) -> Result<Leaves, QueryError> {
-        let trie = self.current(snapshot.memory_pool());
+        let contexts = self.current(snapshot.memory_pool());
         let find = || {
-            let known = read(&trie);
+            let known = read(&contexts);
             each_of(ids.len(), |place| known.leaf(ids[place]))
         };
         let mut found = find();
@@ -159,28 +162,30 @@ impl StackCache {
         let missing: HashSet<i64, MixState> = lacking.map(|(id, _)| *id).collect();
         if !missing.is_empty() {
             let reading = Reservation::new(snapshot, "stacks and their names");
-            let (rows, frames) = self.rows_and_frames(snapshot, days, &trie, &missing, &reading).await?;
-            let (to, limit) = (trie.clone(), self.limit_bytes);
+            let (rows, frames) = self
+                .rows_and_frames(snapshot, days, &contexts, &missing, &reading)
+                .await?;
+            let (to, limit) = (contexts.clone(), self.limit_bytes);
             let added =
                 crate::query::limits::parallel::blocking(move || add(&mut write(&to), &frames.list, &rows, limit))
                     .await?;
             drop(reading);
             // What there is no room for is not kept either.
             let lacking = added
-                .and_then(|lacking| hold(snapshot.memory_pool(), &trie).map(|()| lacking))
-                .inspect_err(|_| self.forget(&trie))?;
+                .and_then(|lacking| hold(snapshot.memory_pool(), &contexts).map(|()| lacking))
+                .inspect_err(|_| self.forget(&contexts))?;
             found = find();
             for (id, leaf) in ids.iter().zip(&mut found).filter(|(_, leaf)| leaf.is_none()) {
                 *leaf = lacking.get(id).copied();
             }
         }
         let held = Reservation::new(snapshot, "trees of the selected samples");
-        let nodes = read(&trie).nodes().min(ids.len().saturating_mul(NODES_A_STACK));
+        let nodes = read(&contexts).nodes().min(ids.len().saturating_mul(NODES_A_STACK));
         held.resize(nodes * node_bytes + ids.len() * size_of::<Leaf>())?;
         let unknown = if found.iter().all(Option::is_some) {
             None
         } else {
-            let mut known = write(&trie);
+            let mut known = write(&contexts);
             let leaf = known.unknown();
             known.rank();
             Some(leaf)
@@ -188,7 +193,7 @@ impl StackCache {
         let leaves = found.into_iter().filter_map(|leaf| leaf.or(unknown)).collect();
         let held = Arc::new(held);
         Ok(Leaves {
-            trie,
+            contexts,
             leaves,
             held,
             rows: None,
@@ -201,7 +206,7 @@ impl StackCache {
         &self,
         snapshot: &Snapshot,
         days: &Days,
-        trie: &Shared,
+        contexts: &Shared,
         missing: &HashSet<i64, MixState>,
         reading: &Reservation,
     ) -> Result<(StackRows, Frames), QueryError> {
@@ -217,9 +222,9 @@ impl StackCache {
         let most = missing.len() as u64 > stored(Table::Stacks) / 2 && missing.len() > MAX_LISTED_IDS;
         if most && reading.resize(all_bytes).is_ok() {
             let mut reading_frames = JoinSet::new();
-            let (snapshot_of_frames, days_of_frames, trie) = (snapshot.clone(), days.clone(), trie.clone());
+            let (snapshot_of_frames, days_of_frames, contexts) = (snapshot.clone(), days.clone(), contexts.clone());
             reading_frames.spawn(async move {
-                let is_new = |id: i64| !read(&trie).has_frame(id);
+                let is_new = |id: i64| !read(&contexts).has_frame(id);
                 frames(&snapshot_of_frames, &days_of_frames, lit(true), is_new).await
             });
             let rows = self.stack_rows(snapshot, days, missing, (reading, all_bytes)).await?;
@@ -231,7 +236,7 @@ impl StackCache {
         }
         let rows = self.stack_rows(snapshot, days, missing, (reading, 0)).await?;
         let unknown: HashSet<i64, MixState> = {
-            let known = read(trie);
+            let known = read(contexts);
             let mut distinct = distinct(&rows.frames);
             distinct.retain(|id| !known.has_frame(*id));
             distinct
@@ -249,17 +254,17 @@ impl StackCache {
         wanted: &HashSet<i64, MixState>,
         (reading, beside_bytes): (&Reservation, usize),
     ) -> Result<StackRows, QueryError> {
-        let (mut rows, mut room) = (StackRows::default(), Ok(()));
+        let (mut rows, mut reserved) = (StackRows::default(), Ok(()));
         let filter = days.filter().and(id_filter("stack_id", wanted));
         let columns = ["stack_id", "frames", "truncated"];
         collect_rows(snapshot, "stacks", filter, &columns, |batch| {
-            if room.is_ok() && rows.frames.len() * size_of::<i64>() <= self.limit_bytes {
+            if reserved.is_ok() && rows.frames.len() * size_of::<i64>() <= self.limit_bytes {
                 rows.read(batch, wanted);
-                room = reading.resize(beside_bytes + rows.bytes());
+                reserved = reading.resize(beside_bytes + rows.bytes());
             }
         })
         .await?;
-        room?;
+        reserved?;
         if rows.frames.len() * size_of::<i64>() > self.limit_bytes {
             return Err(too_many(self.limit_bytes));
         }
@@ -342,10 +347,10 @@ fn distinct(ids: &[i64]) -> HashSet<i64, MixState> {
 }
 
 /// Accounts for a tree as it is now.
-fn hold(pool: &Arc<dyn MemoryPool>, trie: &Shared) -> Result<(), QueryError> {
-    let mut trie = write(trie);
-    let bytes = trie.bytes();
-    let held = trie
+fn hold(pool: &Arc<dyn MemoryPool>, contexts: &Shared) -> Result<(), QueryError> {
+    let mut contexts = write(contexts);
+    let bytes = contexts.bytes();
+    let held = contexts
         .held
         .get_or_insert_with(|| Reservation::of_pool(pool.clone(), "the stacks that are kept"));
     held.resize(bytes)
@@ -361,24 +366,24 @@ fn too_many(limit_bytes: usize) -> QueryError {
 /// Looks at the size now and then, since one query may bring a million stacks. Returns where those end that are not
 /// kept, since a frame of theirs is nowhere.
 fn add(
-    trie: &mut CallingContextTree,
+    contexts: &mut CallingContextTree,
     frames: &[(i64, Frame)],
     rows: &StackRows,
     limit_bytes: usize,
 ) -> Result<HashMap<i64, Leaf, MixState>, QueryError> {
-    trie.reserve(frames.len(), rows.ids.len());
+    contexts.reserve(frames.len(), rows.ids.len());
     for (id, frame) in frames {
-        trie.add_frame(*id, frame);
+        contexts.add_frame(*id, frame);
     }
-    let before = trie.bytes();
-    let names = trie.unranked();
+    let before = contexts.bytes();
+    let names = contexts.unranked();
     let (added, ranks) = std::thread::scope(|scope| {
         // Names are put in order while stacks find their places.
         let ranking = names.map(|names| scope.spawn(move || names.ranked()));
         let (mut added, mut lacking) = (Ok(()), HashMap::default());
         for (row, (id, frames, truncated)) in rows.iter().enumerate() {
-            lacking.extend(trie.add_stack(id, frames, truncated).map(|leaf| (id, leaf)));
-            if row % 1024 == 0 && trie.bytes() > before.saturating_add(limit_bytes) {
+            lacking.extend(contexts.add_stack(id, frames, truncated).map(|leaf| (id, leaf)));
+            if row % 1024 == 0 && contexts.bytes() > before.saturating_add(limit_bytes) {
                 added = Err(too_many(limit_bytes));
                 break;
             }
@@ -386,10 +391,10 @@ fn add(
         (added.map(|()| lacking), ranking.map(joined))
     });
     if let Some(ranks) = ranks {
-        trie.set_ranks(ranks);
+        contexts.set_ranks(ranks);
     }
     // A stack may have brought a name of its own: that of what is unknown.
-    trie.rank();
+    contexts.rank();
     added
 }
 
@@ -417,7 +422,7 @@ async fn frames(
     filter: Expr,
     is_wanted: impl Fn(i64) -> bool,
 ) -> Result<Frames, QueryError> {
-    let (mut frames, mut texts, mut room) = (Frames::new(snapshot), Texts::default(), Ok(()));
+    let (mut frames, mut texts, mut reserved) = (Frames::new(snapshot), Texts::default(), Ok(()));
     let columns = [
         "frame_id",
         "kind",
@@ -431,14 +436,14 @@ async fn frames(
         "start_line",
     ];
     collect_rows(snapshot, "frames", days.filter().and(filter), &columns, |batch| {
-        if room.is_ok() {
+        if reserved.is_ok() {
             let before = frames.list.len();
             read_frames(batch, &is_wanted, &mut texts, &mut frames.list);
-            room = frames.hold(before, texts.bytes);
+            reserved = frames.hold(before, texts.bytes);
         }
     })
     .await?;
-    room.map(|()| frames)
+    reserved.map(|()| frames)
 }
 
 /// Frames that were read, with their ids.
@@ -546,8 +551,8 @@ mod tests {
     #[test]
     fn what_a_query_added_that_was_given_up_is_on_the_account_of_the_next() {
         let pool = |bytes| Arc::new(GreedyMemoryPool::new(bytes)) as Arc<dyn MemoryPool>;
-        for (room, is_kept) in [(1 << 20, true), (16, false)] {
-            let (pool, dictionary) = (pool(room), StackCache::new(1 << 20, RuntimeFrames::Fold));
+        for (pool_bytes, is_kept) in [(1 << 20, true), (16, false)] {
+            let (pool, dictionary) = (pool(pool_bytes), StackCache::new(1 << 20, RuntimeFrames::Fold));
             let given_up = dictionary.current(&pool);
             assert_eq!(pool.reserved(), 0, "nothing is kept yet");
             write(&given_up).add_frame(1, &Frame::new(Kind::Native, "lib", "f", "", None));

@@ -69,8 +69,8 @@ pub struct Difference {
 
 impl Difference {
     /// The judgement on a node, on what the criteria measure of it.
-    pub fn verdict(&self, node: usize) -> TestResult {
-        let judged = self.judgement.verdict(self.chain_of[node] as usize);
+    pub fn test_result(&self, node: usize) -> TestResult {
+        let judged = self.judgement.test_result(self.chain_of[node] as usize);
         judged.unwrap_or_else(|| self.judgement.describe(0, 0))
     }
 

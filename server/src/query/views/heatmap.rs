@@ -59,14 +59,14 @@ pub struct Heatmap {
 }
 
 #[derive(Debug)]
-struct Cells {
+struct HeatmapCounts {
     grid: Grid,
     samples: Vec<u32>,
     values_ns: Vec<i64>,
     periods: Periods,
 }
 
-impl Accumulator for Cells {
+impl Accumulator for HeatmapCounts {
     fn columns(&self) -> Vec<Projection> {
         vec![codes("value"), TIMES]
     }
@@ -125,7 +125,7 @@ pub async fn heatmap(
     }
     let selected = scope(snapshot, &question).await?;
     let kind = engine.kind(snapshot, &question).await?;
-    let new = || Cells {
+    let new = || HeatmapCounts {
         grid,
         samples: vec![0; count],
         values_ns: vec![0; count],

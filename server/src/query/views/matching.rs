@@ -1,4 +1,4 @@
-//! Samples whose stack has a frame that is looked for: how a frame is named, which stacks have it, and a collector
+//! Samples whose stack has a frame that is looked for: how a frame is named, which stacks have it, and an accumulator
 //! that leaves out the others.
 
 use crate::column::coded::Projection;

@@ -2,7 +2,7 @@
 //!
 //! It is made of names of files and numbers of pending rows, of which none is ever given twice, and reads no file. In
 //! it are: files of samples, and pending ones, of which any may lie in the window; all roll-ups of the window's
-//! hours; accounts of batches from ten minutes before the window to half a minute behind it; all series of its days;
+//! hours; reports of batches from ten minutes before the window to half a minute behind it; all series of its days;
 //! all types. Stacks, frames and processes are not: their rows are named by their content, and come with the first
 //! sample that has them. So the number also changes where what is there is only written anew, and where a new series
 //! or type comes in the same days.
@@ -65,7 +65,7 @@ fn of_samples(snapshot: &Snapshot, window: Window, hash: &mut Xxh3) {
     }
 }
 
-/// Answers look at these times of accounts.
+/// Answers look at these times of reports.
 fn of_accounts(snapshot: &Snapshot, window: Window, hash: &mut Xxh3) {
     let (after_ns, before_ns) = (
         window.from_ns.saturating_sub(LOOK_BACK_NS),
@@ -85,12 +85,12 @@ fn of_accounts(snapshot: &Snapshot, window: Window, hash: &mut Xxh3) {
         }
     }
     for pending in snapshot.pending(Table::Batches) {
-        if let Pending::Account(account) = pending
-            && account.until_ns > after_ns
-            && account.from_ns < before_ns
+        if let Pending::Report(report) = pending
+            && report.until_ns > after_ns
+            && report.from_ns < before_ns
         {
             // All that it says.
-            push(hash, &format!("{account:?}"));
+            push(hash, &format!("{report:?}"));
         }
     }
 }

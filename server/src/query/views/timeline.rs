@@ -288,14 +288,14 @@ fn ends(moments: &[TimedSample], asleep: usize) -> Ends {
 
 /// Where and when samples of each stack were taken.
 #[derive(Debug, Default)]
-struct Places {
+struct LaneHits {
     lanes: Vec<Lane>,
     index: HashMap<Lane, u32>,
     /// Time, lane and stack.
     hits: Vec<(i64, u32, i64)>,
 }
 
-impl Places {
+impl LaneHits {
     fn lane(&mut self, lane: Lane) -> u32 {
         let next = self.lanes.len() as u32;
         let index = *self.index.entry(lane.clone()).or_insert(next);
@@ -335,7 +335,7 @@ impl LaneOfCodes {
     }
 }
 
-impl Accumulator for Places {
+impl Accumulator for LaneHits {
     fn columns(&self) -> Vec<Projection> {
         vec![codes("node"), codes("cpu"), codes("stack_id"), TIMES]
     }
@@ -374,14 +374,14 @@ impl Accumulator for Places {
     }
 }
 
-/// Moments by lane, each in order.
-type Moments = HashMap<Lane, Vec<i64>>;
+/// Times by lane, each in order.
+type TimesByLane = HashMap<Lane, Vec<i64>>;
 
 /// Samples on a lane shortly before one of its moments, by stack.
 #[derive(Debug)]
 struct Before {
     counts: StackCounts,
-    moments: Arc<Moments>,
+    moments: Arc<TimesByLane>,
     before_ns: i64,
 }
 
@@ -440,8 +440,8 @@ pub async fn before(
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
     let selected = scope(snapshot, &question).await?;
-    let (places, _of_places) = count_selected(snapshot, &question, &selected, Places::default).await?;
-    let mut ids: Vec<i64> = places.hits.iter().map(|(_, _, id)| *id).collect();
+    let (lane_hits, _held) = count_selected(snapshot, &question, &selected, LaneHits::default).await?;
+    let mut ids: Vec<i64> = lane_hits.hits.iter().map(|(_, _, id)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
     let leaves = engine
@@ -451,10 +451,10 @@ pub async fn before(
     let wanted = wanted.clone();
     let moments = blocking(move || {
         let is_hit = has_match(&leaves, &wanted);
-        let mut moments = Moments::new();
-        for (ts_ns, lane, id) in &places.hits {
+        let mut moments = TimesByLane::new();
+        for (ts_ns, lane, id) in &lane_hits.hits {
             if ids.binary_search(id).is_ok_and(|at| is_hit[at]) {
-                let lane = &places.lanes[*lane as usize];
+                let lane = &lane_hits.lanes[*lane as usize];
                 moments.entry(lane.clone()).or_default().push(*ts_ns);
             }
         }

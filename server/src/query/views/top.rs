@@ -299,8 +299,8 @@ pub async fn top_difference(
         }
         By::Label(label) => labels_difference(engine, snapshot, base, comparison, criteria, label).await?,
     };
-    let size = |row: &Row| row.change.map_or(0.0, |(_, _, verdict)| verdict.delta.abs());
-    let found = |row: &Row| row.change.is_some_and(|(_, _, verdict)| verdict.strength > 0.0);
+    let size = |row: &Row| row.change.map_or(0.0, |(_, _, test_result)| test_result.delta.abs());
+    let found = |row: &Row| row.change.is_some_and(|(_, _, test_result)| test_result.strength > 0.0);
     top.rows.sort_by(|a, b| {
         (found(b), size(b))
             .partial_cmp(&(found(a), size(a)))
@@ -375,8 +375,8 @@ fn functions_difference(pair: &crate::query::views::difference::Pair, criteria: 
             total: sides[1][i].0,
             shares: None,
             change: judgement
-                .verdict(i)
-                .map(|verdict| (sides[0][i].1, sides[0][i].0, verdict)),
+                .test_result(i)
+                .map(|test_result| (sides[0][i].1, sides[0][i].0, test_result)),
         });
     let rows = rows.collect();
     let [base, whole] = wholes;
@@ -462,13 +462,13 @@ async fn labels_difference(
         .into_iter()
         .zip(totals[0].iter().zip(&totals[1]))
         .zip(judgement.verdicts())
-        .map(|(((name, [_, group]), (before, count)), verdict)| Row {
+        .map(|(((name, [_, group]), (before, count)), test_result)| Row {
             name,
             frame: None,
             own: *count,
             total: *count,
             shares: Some(Shares::of(&group)),
-            change: Some((*before, *before, verdict)),
+            change: Some((*before, *before, test_result)),
         });
     let rows = rows.collect();
     let [base, whole] = wholes;

@@ -237,6 +237,16 @@ impl FreshSamples {
         rows.map(|row| (row.ts_ns, self.common.stacks[row.stack as usize]))
     }
 
+    /// The ids of the series that have rows here.
+    pub(crate) fn series(&self) -> impl Iterator<Item = i64> {
+        let mut has_rows = vec![false; self.common.origins.len()];
+        for row in &self.rows {
+            has_rows[row.origin as usize] = true;
+        }
+        let origins = self.common.origins.iter().zip(has_rows);
+        origins.filter_map(|(origin, has_rows)| has_rows.then_some(origin.series_id))
+    }
+
     fn amount(&self, row: &FreshSample) -> Amount {
         self.common.amounts[row.amount as usize]
     }
@@ -305,7 +315,7 @@ pub enum Pending {
     /// Of `samples`.
     Samples(Arc<FreshSamples>),
     /// Of `batches`, one.
-    Account(Arc<BatchRow>),
+    Report(Arc<BatchRow>),
     /// Of another table, in its whole schema.
     Rows(RecordBatch),
 }
@@ -315,7 +325,7 @@ impl Pending {
     pub fn num_rows(&self) -> usize {
         match self {
             Self::Samples(samples) => samples.num_rows(),
-            Self::Account(_) => 1,
+            Self::Report(_) => 1,
             Self::Rows(rows) => rows.num_rows(),
         }
     }
@@ -331,16 +341,16 @@ impl Pending {
 
     /// Those of other tables, in the whole schema.
     pub(crate) fn batches(all: Vec<Self>) -> Result<Vec<RecordBatch>, ArrowError> {
-        let (mut batches, mut accounts) = (Vec::new(), Vec::new());
+        let (mut batches, mut reports) = (Vec::new(), Vec::new());
         for pending in all {
             match pending {
                 Self::Rows(rows) => batches.push(rows),
-                Self::Account(account) => accounts.push(account),
+                Self::Report(report) => reports.push(report),
                 Self::Samples(_) => {}
             }
         }
-        if !accounts.is_empty() {
-            batches.push(BatchRow::to_record_batch(&accounts)?);
+        if !reports.is_empty() {
+            batches.push(BatchRow::to_record_batch(&reports)?);
         }
         Ok(batches)
     }
@@ -348,7 +358,7 @@ impl Pending {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Samples(samples) => samples.bytes(),
-            Self::Account(account) => account.bytes(),
+            Self::Report(report) => report.bytes(),
             Self::Rows(rows) => rows.get_array_memory_size(),
         }
     }
@@ -357,7 +367,7 @@ impl Pending {
     pub fn partition(&self) -> Option<String> {
         match self {
             Self::Samples(samples) => (samples.num_rows() > 0).then(|| samples.hour.clone()),
-            Self::Account(account) => Some(account.day()),
+            Self::Report(report) => Some(report.day()),
             Self::Rows(rows) => partition_of(rows).map(str::to_owned),
         }
     }
@@ -366,7 +376,7 @@ impl Pending {
     pub(crate) fn column(&self, name: &str) -> Option<Result<ArrayRef, ArrowError>> {
         match self {
             Self::Samples(samples) => samples.column(name),
-            Self::Account(account) => match BatchRow::to_record_batch(std::slice::from_ref(account)) {
+            Self::Report(report) => match BatchRow::to_record_batch(std::slice::from_ref(report)) {
                 Ok(row) => row.column_by_name(name).cloned().map(Ok),
                 Err(error) => Some(Err(error)),
             },
@@ -376,8 +386,8 @@ impl Pending {
 
     /// The columns of this schema, which are some of the table's.
     pub(crate) fn columns(&self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-        if let Self::Account(account) = self {
-            let whole = BatchRow::to_record_batch(std::slice::from_ref(account))?;
+        if let Self::Report(report) = self {
+            let whole = BatchRow::to_record_batch(std::slice::from_ref(report))?;
             return Self::Rows(whole).columns(schema);
         }
         let column = |field: &Arc<Field>| {

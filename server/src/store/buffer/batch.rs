@@ -1,6 +1,7 @@
 //! One accepted batch: its rows, its sender, and how it ends.
 
 use crate::store::buffer::arriving::FreshSamples;
+use crate::store::buffer::quota::Quota;
 use crate::store::buffer::report::BatchRow;
 use crate::store::buffer::sender_window::Owner;
 use crate::store::table::schema::Table;
@@ -16,13 +17,15 @@ pub struct Rows {
     pub samples: Vec<FreshSamples>,
     /// Rows of the other tables, by the table's index.
     pub tables: [Vec<RecordBatch>; Table::COUNT],
-    /// The sender's account of the batch, where there is one.
+    /// The sender's report of the batch, where there is one.
     pub batch: Option<BatchRow>,
     /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are
     /// there.
     pub relies_on: Option<u64>,
     /// Who sent it.
     pub sender: Sender,
+    /// Bytes of the request that the batch came in, as OTLP in protobuf; of several batches of one, each has its part.
+    pub otlp_bytes: u64,
     /// The time of samples that were sent without one: another when the batch is sent again.
     pub stand_in_ns: Option<i64>,
 }
@@ -34,6 +37,8 @@ pub struct Sender {
     pub owner: Owner,
     /// All tokens that are valid now, as in [`Owner::token`].
     pub tokens: Arc<[u32]>,
+    /// What may come by that token in a day; none: whatever comes.
+    pub quota: Option<Arc<Quota>>,
 }
 
 /// What makes a batch the same batch as another.

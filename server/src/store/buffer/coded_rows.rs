@@ -19,7 +19,7 @@ pub(crate) struct Samples {
     pub(crate) ts_ns: Vec<i64>,
     pub(crate) origins: Vec<u32>,
     pub(crate) stacks: Vec<u32>,
-    pub(crate) manners: Vec<u32>,
+    pub(crate) attribute_sets: Vec<u32>,
 }
 
 impl Samples {
@@ -32,13 +32,13 @@ impl Samples {
         self.ts_ns.clear();
         self.origins.clear();
         self.stacks.clear();
-        self.manners.clear();
+        self.attribute_sets.clear();
     }
 
     /// Removes so many; the memory is kept for the next.
     pub(crate) fn remove_first(&mut self, rows: usize) {
         self.ts_ns.drain(..rows);
-        for column in [&mut self.origins, &mut self.stacks, &mut self.manners] {
+        for column in [&mut self.origins, &mut self.stacks, &mut self.attribute_sets] {
             column.drain(..rows);
         }
     }
@@ -47,21 +47,21 @@ impl Samples {
         self.ts_ns.extend_from_slice(&from.ts_ns[range.clone()]);
         self.origins.extend_from_slice(&from.origins[range.clone()]);
         self.stacks.extend_from_slice(&from.stacks[range.clone()]);
-        self.manners.extend_from_slice(&from.manners[range]);
+        self.attribute_sets.extend_from_slice(&from.attribute_sets[range]);
     }
 
-    /// Gives rows that have codes of another book, with the same names, codes of this one.
-    pub(crate) fn renew(&mut self, old: &Interner, book: &mut Interner) {
+    /// Gives rows that have codes of another interner, with the same names, codes of this one.
+    pub(crate) fn renew(&mut self, old: &Interner, interner: &mut Interner) {
         for origin in &mut self.origins {
             let mut known = old.origins[*origin];
-            known.series = book.series.code(old.series[known.series]);
-            *origin = book.origins.code(known);
+            known.series = interner.series.code(old.series[known.series]);
+            *origin = interner.origins.code(known);
         }
         for stack in &mut self.stacks {
-            *stack = book.stacks.code(old.stacks[*stack]);
+            *stack = interner.stacks.code(old.stacks[*stack]);
         }
-        for manner in &mut self.manners {
-            *manner = book.manners.code(old.manners[*manner]);
+        for attribute_set in &mut self.attribute_sets {
+            *attribute_set = interner.attribute_sets.code(old.attribute_sets[*attribute_set]);
         }
     }
 
@@ -70,25 +70,25 @@ impl Samples {
         self.ts_ns.reserve_exact(rows);
         self.origins.reserve_exact(rows);
         self.stacks.reserve_exact(rows);
-        self.manners.reserve_exact(rows);
+        self.attribute_sets.reserve_exact(rows);
     }
 
     /// Adds rows as they came.
-    pub(crate) fn add(&mut self, fresh: &FreshSamples, book: &mut Interner, recent: &mut Recent) {
+    pub(crate) fn add(&mut self, fresh: &FreshSamples, interner: &mut Interner, recent: &mut Recent) {
         let common = &fresh.common;
-        let stacks: Vec<u32> = common.stacks.iter().map(|id| book.stacks.code(*id)).collect();
+        let stacks: Vec<u32> = common.stacks.iter().map(|id| interner.stacks.code(*id)).collect();
         let names: Vec<[u32; 3]> = common
             .origins
             .iter()
             .map(|origin| {
                 let texts = [common.node(origin), common.service(origin), common.thread(origin)];
-                texts.map(|text| book.names.code(text))
+                texts.map(|text| interner.names.code(text))
             })
             .collect();
         let kinds: Vec<u32> = (0..common.kinds())
-            .map(|kind| book.names.code(common.kind(kind as u16)))
+            .map(|kind| interner.names.code(common.kind(kind as u16)))
             .collect();
-        let modes = ["user", "kernel"].map(|mode| book.names.code(mode));
+        let modes = ["user", "kernel"].map(|mode| interner.names.code(mode));
         // The code of each origin with the profile type of the last row that had it.
         let mut origins: Vec<Option<(u16, u32)>> = vec![None; common.origins.len()];
         for row in &fresh.rows {
@@ -98,12 +98,12 @@ impl Samples {
                 _ => {
                     let origin = &common.origins[row.origin as usize];
                     let [node, service, thread] = names[row.origin as usize];
-                    let series = book.series.code(Series {
+                    let series = interner.series.code(Series {
                         kind: kinds[usize::from(row.kind)],
                         service,
                         id: origin.series_id,
                     });
-                    let code = book.origins.code(ThreadKey {
+                    let code = interner.origins.code(ThreadKey {
                         series,
                         node,
                         thread,
@@ -115,14 +115,17 @@ impl Samples {
                 }
             };
             self.origins.push(origin);
-            let manner = SampleAttributes {
+            let attribute_set = SampleAttributes {
                 mode: modes[usize::from(row.in_kernel)],
                 cpu: row.known_cpu().map(i64::from),
                 amount: common.amounts[row.amount as usize],
             };
-            let place = i64::from(row.cpu) << 8 ^ i64::from(manner.mode);
-            self.manners
-                .push(recent.manners.code(place, manner, || book.manners.code(manner)));
+            let place = i64::from(row.cpu) << 8 ^ i64::from(attribute_set.mode);
+            self.attribute_sets.push(
+                recent
+                    .attribute_sets
+                    .code(place, attribute_set, || interner.attribute_sets.code(attribute_set)),
+            );
             self.stacks.push(stacks[row.stack as usize]);
             self.ts_ns.push(row.ts_ns);
         }
@@ -131,9 +134,9 @@ impl Samples {
     /// Puts rows of one series in the order in which they stand in a file: by thread and time, else as they lie.
     /// Called while they are all that is near: of many series at once each column of each row would come from far
     /// away.
-    pub(crate) fn order(&mut self, range: Range<usize>, book: &Interner, scratch: &mut Scratch) {
+    pub(crate) fn order(&mut self, range: Range<usize>, interner: &Interner, scratch: &mut Scratch) {
         scratch.order.clear();
-        self.ordered(range.clone(), book, scratch);
+        self.ordered(range.clone(), interner, scratch);
         let order = &scratch.order[..];
         if order.is_sorted() {
             return;
@@ -141,7 +144,7 @@ impl Samples {
         scratch.times.clear();
         scratch.times.extend(order.iter().map(|row| self.ts_ns[*row as usize]));
         self.ts_ns[range.clone()].copy_from_slice(&scratch.times);
-        for column in [&mut self.origins, &mut self.stacks, &mut self.manners] {
+        for column in [&mut self.origins, &mut self.stacks, &mut self.attribute_sets] {
             scratch.codes.clear();
             scratch.codes.extend(order.iter().map(|row| column[*row as usize]));
             column[range.clone()].copy_from_slice(&scratch.codes);
@@ -149,9 +152,9 @@ impl Samples {
     }
 
     /// The rows of one series in that order.
-    fn ordered(&self, range: Range<usize>, book: &Interner, scratch: &mut Scratch) {
+    fn ordered(&self, range: Range<usize>, interner: &Interner, scratch: &mut Scratch) {
         let to = &mut scratch.order;
-        let tid = |origin: u32| book.origins[origin].tid;
+        let tid = |origin: u32| interner.origins[origin].tid;
         let mut threads: Vec<(Option<i64>, Range<usize>)> = Vec::new();
         let mut row = range.start;
         while row < range.end {
@@ -192,8 +195,8 @@ impl Samples {
     /// as they are. A row is moved to its thread's place once, as a whole, and sorted where it lies then: rows that
     /// come are scattered over all threads, and to fetch each column of each from where it came costs more than all
     /// the rest.
-    pub(crate) fn sort(&mut self, book: &Interner) {
-        let ranks = ranks(book);
+    pub(crate) fn sort(&mut self, interner: &Interner) {
+        let ranks = ranks(interner);
         let rank = |origin: u32| ranks[origin as usize];
         // Where the rows of each rank begin; then, when they are there, where they end.
         let mut next = begins(self.origins.iter().map(|origin| rank(*origin)), ranks.len());
@@ -204,7 +207,7 @@ impl Samples {
                 ts_ns: self.ts_ns[row],
                 origin: self.origins[row],
                 stack: self.stacks[row],
-                manner: self.manners[row],
+                attribute_set: self.attribute_sets[row],
             };
             *place += 1;
         }
@@ -226,7 +229,7 @@ impl Samples {
         self.ts_ns.extend(rows.clone().map(|row| row.ts_ns));
         self.origins.extend(rows.clone().map(|row| row.origin));
         self.stacks.extend(rows.clone().map(|row| row.stack));
-        self.manners.extend(rows.map(|row| row.manner));
+        self.attribute_sets.extend(rows.map(|row| row.attribute_set));
     }
 }
 
@@ -283,7 +286,7 @@ struct Row {
     ts_ns: i64,
     origin: u32,
     stack: u32,
-    manner: u32,
+    attribute_set: u32,
 }
 
 /// Sorts rows of which each stretch that is in order belongs behind the one before but for a few; equal ones stay as
@@ -330,15 +333,24 @@ fn merge_neighbours(rows: &mut [u32], time: impl Fn(&u32) -> i64) -> bool {
 }
 
 /// Of each origin its place in the order of files; the same where series and thread are.
-fn ranks(book: &Interner) -> Vec<u32> {
-    let mut series: Vec<u32> = (0..book.series.len() as u32).collect();
-    series.sort_unstable_by(|a, b| book.order(book.series[*a]).cmp(&book.order(book.series[*b])));
+fn ranks(interner: &Interner) -> Vec<u32> {
+    let mut series: Vec<u32> = (0..interner.series.len() as u32).collect();
+    series.sort_unstable_by(|a, b| {
+        interner
+            .order(interner.series[*a])
+            .cmp(&interner.order(interner.series[*b]))
+    });
     let mut place = vec![0; series.len()];
     for (at, code) in series.iter().enumerate() {
         place[*code as usize] = at;
     }
-    let key = |code: u32| (place[book.origins[code].series as usize], book.origins[code].tid);
-    let mut origins: Vec<u32> = (0..book.origins.len() as u32).collect();
+    let key = |code: u32| {
+        (
+            place[interner.origins[code].series as usize],
+            interner.origins[code].tid,
+        )
+    };
+    let mut origins: Vec<u32> = (0..interner.origins.len() as u32).collect();
     origins.sort_unstable_by_key(|code| key(*code));
     let (mut ranks, mut rank) = (vec![0; origins.len()], 0);
     for (at, code) in origins.iter().enumerate() {
@@ -352,7 +364,7 @@ fn ranks(book: &Interner) -> Vec<u32> {
 /// begun anew.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    manners: Places<SampleAttributes>,
+    attribute_sets: Places<SampleAttributes>,
 }
 
 /// Values with their codes, each in a place that another with the same place takes from it.
@@ -389,7 +401,7 @@ pub(crate) struct Translation {
     names: [Vec<u32>; 5],
     stacks: Vec<u32>,
     /// The code of each combination of mode, CPU and value, of rows that are no waits; none where there are too many.
-    manners: Vec<Option<u32>>,
+    attribute_sets: Vec<Option<u32>>,
 }
 
 /// Columns of a row group as they are read: codes and what they stand for.
@@ -406,7 +418,7 @@ pub(crate) struct CodedColumns<'c> {
 pub(crate) struct Lacking(pub(crate) &'static str);
 
 impl Translation {
-    pub(crate) fn new(columns: &CodedColumns<'_>, book: &mut Interner) -> Self {
+    pub(crate) fn new(columns: &CodedColumns<'_>, interner: &mut Interner) -> Self {
         let names = columns.names.map(|(_, values)| {
             let texts: &[String] = match values {
                 Values::Texts(texts) => texts,
@@ -414,37 +426,37 @@ impl Translation {
             };
             // What is absent is the empty text.
             let all = texts.iter().map(String::as_str).chain([""]);
-            all.map(|text| book.names.code(text)).collect()
+            all.map(|text| interner.names.code(text)).collect()
         });
         let [.., cpus, values, _, _, stacks] = columns.numbers.map(|(_, values)| values);
         let combined = columns.names[4].1.distinct() * cpus.distinct() * values.distinct();
         Self {
             names,
             stacks: match stacks {
-                Values::Numbers(ids) => ids.iter().map(|id| book.stacks.code(*id)).collect(),
+                Values::Numbers(ids) => ids.iter().map(|id| interner.stacks.code(*id)).collect(),
                 Values::Texts(_) => Vec::new(),
             },
-            manners: vec![None; if combined <= MAX_COMBINED { combined } else { 0 }],
+            attribute_sets: vec![None; if combined <= MAX_COMBINED { combined } else { 0 }],
         }
     }
 
-    /// The same for a book that has taken the place of another, with the same names.
-    pub(crate) fn renew(&mut self, old: &Interner, book: &mut Interner) {
+    /// The same for an interner that has taken the place of another, with the same names.
+    pub(crate) fn renew(&mut self, old: &Interner, interner: &mut Interner) {
         for stack in &mut self.stacks {
-            *stack = book.stacks.code(old.stacks[*stack]);
+            *stack = interner.stacks.code(old.stacks[*stack]);
         }
-        self.manners.fill(None);
+        self.attribute_sets.fill(None);
     }
 
     /// Adds the rows of the columns.
     pub(crate) fn add(
         &mut self,
         columns: &CodedColumns<'_>,
-        book: &mut Interner,
+        interner: &mut Interner,
         to: &mut Samples,
     ) -> Result<(), Lacking> {
         to.ts_ns.extend_from_slice(columns.ts_ns);
-        self.origins(columns, book, to)?;
+        self.origins(columns, interner, to)?;
         let [.., cpus, values, waits, wokens, stacks] = columns.numbers;
         let modes = columns.names[4];
         for code in stacks.0 {
@@ -457,14 +469,16 @@ impl Translation {
             let wait = waits.1.number(waits.0[row] as usize);
             let woken = wokens.1.number(wokens.0[row] as usize);
             let known = match (wait, woken) {
-                (None, None) => self.manners.get_mut((mode * cpu_count + cpu) * value_count + value),
+                (None, None) => self
+                    .attribute_sets
+                    .get_mut((mode * cpu_count + cpu) * value_count + value),
                 _ => None,
             };
             if let Some(Some(code)) = known {
-                to.manners.push(*code);
+                to.attribute_sets.push(*code);
                 continue;
             }
-            let code = book.manners.code(SampleAttributes {
+            let code = interner.attribute_sets.code(SampleAttributes {
                 mode: self.names[4][mode],
                 cpu: cpus.1.number(cpu),
                 amount: Amount {
@@ -476,13 +490,13 @@ impl Translation {
             if let Some(known) = known {
                 *known = Some(code);
             }
-            to.manners.push(code);
+            to.attribute_sets.push(code);
         }
         Ok(())
     }
 
     /// Rows of one thread mostly follow each other: it is looked up once a run.
-    fn origins(&self, columns: &CodedColumns<'_>, book: &mut Interner, to: &mut Samples) -> Result<(), Lacking> {
+    fn origins(&self, columns: &CodedColumns<'_>, interner: &mut Interner, to: &mut Samples) -> Result<(), Lacking> {
         let [kinds, services, nodes, threads, _] = columns.names.map(|(codes, _)| codes);
         let [series, processes, tids, ..] = columns.numbers;
         let all = [kinds, services, nodes, threads, series.0, processes.0, tids.0];
@@ -493,12 +507,12 @@ impl Translation {
                 at + run_length(&codes[at..end], |code| code == first)
             });
             let number = |(codes, values): (&[u32], &Values)| values.number(codes[at] as usize);
-            let series = book.series.code(Series {
+            let series = interner.series.code(Series {
                 kind: self.names[0][kinds[at] as usize],
                 service: self.names[1][services[at] as usize],
                 id: number(series).ok_or(Lacking("series_id"))?,
             });
-            let origin = book.origins.code(ThreadKey {
+            let origin = interner.origins.code(ThreadKey {
                 series,
                 node: self.names[2][nodes[at] as usize],
                 thread: self.names[3][threads[at] as usize],

@@ -1,6 +1,7 @@
 //! What has been accepted and waits for its commit.
 
 use crate::store::buffer::arriving::Pending;
+use crate::store::buffer::quota::{QuotaLedger, Taken};
 use crate::store::buffer::seen_ids::{NewIds, SeenIds};
 use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::table::error::StoreError;
@@ -17,6 +18,8 @@ pub(crate) struct CommitGroup {
     pub(crate) rows: [Vec<Pending>; Table::COUNT],
     pub(crate) batches: Vec<(String, i64)>,
     pub(crate) new_ids: Vec<NewIds>,
+    /// What its batches took of quotas.
+    pub(crate) taken: Vec<Taken>,
     pub(crate) bytes: u64,
     pub(crate) samples: usize,
     /// Accepted requests, those without rows included.
@@ -30,6 +33,7 @@ impl CommitGroup {
             rows: Default::default(),
             batches: Vec::new(),
             new_ids: Vec::new(),
+            taken: Vec::new(),
             bytes: 0,
             samples: 0,
             requests: 0,
@@ -42,19 +46,21 @@ impl CommitGroup {
 #[derive(Debug)]
 pub(crate) struct CommitQueue {
     pub(crate) group: CommitGroup,
-    pub(crate) ledger: SenderWindow<Waiter>,
+    pub(crate) sender_window: SenderWindow<Waiter>,
     pub(crate) known: SeenIds,
+    pub(crate) quotas: QuotaLedger,
     /// Of the gathering group and of the one that is being written.
     pub(crate) bytes: u64,
     pub(crate) stopping: bool,
 }
 
 impl CommitQueue {
-    pub(crate) fn new(ledger: SenderWindow<Waiter>) -> Self {
+    pub(crate) fn new(sender_window: SenderWindow<Waiter>, quotas: QuotaLedger) -> Self {
         Self {
             group: CommitGroup::new(),
-            ledger,
+            sender_window,
             known: SeenIds::default(),
+            quotas,
             bytes: 0,
             stopping: false,
         }
@@ -73,8 +79,8 @@ impl CommitQueue {
         self.stopping = true;
     }
 
-    pub(crate) fn ledger_mut(&mut self) -> &mut SenderWindow<Waiter> {
-        &mut self.ledger
+    pub(crate) fn sender_window_mut(&mut self) -> &mut SenderWindow<Waiter> {
+        &mut self.sender_window
     }
 
     pub(crate) fn known_mut(&mut self) -> &mut SeenIds {

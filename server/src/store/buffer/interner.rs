@@ -149,7 +149,7 @@ pub(crate) struct Interner {
     pub(crate) series: Interned<Series>,
     pub(crate) origins: Interned<ThreadKey>,
     pub(crate) stacks: InternedIds,
-    pub(crate) manners: Interned<SampleAttributes>,
+    pub(crate) attribute_sets: Interned<SampleAttributes>,
 }
 
 impl Interner {
@@ -165,8 +165,8 @@ impl Interner {
     /// Entries without names, of which there are few, as many stacks as take their memory.
     pub(crate) fn len(&self) -> usize {
         // Twice the value, and the table's slack.
-        const OF_MANNER: usize = 3;
-        self.series.len() + self.origins.len() + self.stacks.len() + OF_MANNER * self.manners.len()
+        const OF_ATTRIBUTE_SET: usize = 3;
+        self.series.len() + self.origins.len() + self.stacks.len() + OF_ATTRIBUTE_SET * self.attribute_sets.len()
     }
 
     /// Leaves names only, and returns what the other codes stood for.

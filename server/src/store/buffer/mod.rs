@@ -8,6 +8,7 @@ pub(crate) mod coded_rows;
 pub(crate) mod commit_queue;
 pub(crate) mod id_map;
 pub(crate) mod interner;
+pub(crate) mod quota;
 pub(crate) mod report;
 pub(crate) mod seen_ids;
 pub(crate) mod sender_window;

@@ -1,4 +1,4 @@
-//! One row of `batches`: an agent's account of one batch.
+//! One row of `batches`: an agent's report of one batch.
 
 use crate::store::table::schema::Table;
 use arrow::array::{ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};

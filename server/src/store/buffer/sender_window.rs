@@ -42,7 +42,7 @@ struct Instance<W> {
     skipped: Vec<(i64, i64)>,
     pending: BTreeMap<i64, W>,
     /// What the latest numbers hold, pending ones included; since the start only.
-    prints: BTreeMap<i64, Fingerprint>,
+    fingerprints: BTreeMap<i64, Fingerprint>,
 }
 
 /// Whose an instance is: hashes of a token and of a node's name; 0 where there is none.
@@ -72,7 +72,7 @@ impl Owner {
 pub(crate) type Fingerprint = u64;
 
 /// Numbers whose content is remembered: more than a sender has in flight.
-const PRINTS: usize = 16;
+const MOST_FINGERPRINTS: usize = 16;
 
 /// What is known of a batch.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,15 +92,15 @@ pub(crate) struct SenderWindow<W> {
 }
 
 impl<W: Clone> SenderWindow<W> {
-    /// The ledger as the log has it.
+    /// The sender window as the log has it.
     pub(crate) fn from_txns(txns: &[Txn]) -> Self {
-        let mut ledger = Self {
+        let mut senders = Self {
             instances: HashMap::new(),
         };
         for txn in txns {
             if let Some(instance) = txn.app_id.strip_suffix(OWNER_SUFFIX) {
                 let owner = Owner::of_version(txn.version);
-                let instance = ledger.instance(instance);
+                let instance = senders.instance(instance);
                 instance.owner = owner;
                 instance.logged_owner = (owner, txn.updated_ms);
                 continue;
@@ -108,18 +108,18 @@ impl<W: Clone> SenderWindow<W> {
             match txn.app_id.strip_suffix(WINDOW_SUFFIX) {
                 Some(instance) => {
                     let window = txn.version as u64;
-                    let instance = ledger.instance(instance);
+                    let instance = senders.instance(instance);
                     instance.window = window;
                     instance.logged_window = window;
                 }
                 None => {
-                    let instance = ledger.instance(&txn.app_id);
+                    let instance = senders.instance(&txn.app_id);
                     instance.highest = txn.version;
                     instance.updated_ms = txn.updated_ms;
                 }
             }
         }
-        ledger
+        senders
     }
 
     fn instance(&mut self, name: &str) -> &mut Instance<W> {
@@ -132,7 +132,7 @@ impl<W: Clone> SenderWindow<W> {
             logged_owner: (Owner::default(), 0),
             skipped: Vec::new(),
             pending: BTreeMap::new(),
-            prints: BTreeMap::new(),
+            fingerprints: BTreeMap::new(),
         })
     }
 
@@ -174,15 +174,22 @@ impl<W: Clone> SenderWindow<W> {
     }
 
     /// Whether a batch of this number is known to hold something else.
-    pub(crate) fn differs(&self, instance: &str, number: i64, print: Fingerprint) -> bool {
+    pub(crate) fn differs(&self, instance: &str, number: i64, fingerprint: Fingerprint) -> bool {
         let known = self
             .instances
             .get(instance)
-            .and_then(|instance| instance.prints.get(&number));
-        known.is_some_and(|known| *known != print)
+            .and_then(|instance| instance.fingerprints.get(&number));
+        known.is_some_and(|known| *known != fingerprint)
     }
 
-    pub(crate) fn add_pending(&mut self, instance: &str, sender: Owner, number: i64, print: Fingerprint, waiter: W) {
+    pub(crate) fn add_pending(
+        &mut self,
+        instance: &str,
+        sender: Owner,
+        number: i64,
+        fingerprint: Fingerprint,
+        waiter: W,
+    ) {
         let instance = self.instance(instance);
         instance.owner = Owner {
             token: sender.token,
@@ -193,9 +200,9 @@ impl<W: Clone> SenderWindow<W> {
             },
         };
         instance.pending.insert(number, waiter);
-        instance.prints.insert(number, print);
-        while instance.prints.len() > PRINTS {
-            instance.prints.pop_first();
+        instance.fingerprints.insert(number, fingerprint);
+        while instance.fingerprints.len() > MOST_FINGERPRINTS {
+            instance.fingerprints.pop_first();
         }
     }
 
@@ -262,7 +269,7 @@ impl<W: Clone> SenderWindow<W> {
     pub(crate) fn forget_pending(&mut self) {
         for instance in self.instances.values_mut() {
             for number in std::mem::take(&mut instance.pending).keys() {
-                instance.prints.remove(number);
+                instance.fingerprints.remove(number);
             }
         }
     }
@@ -339,20 +346,24 @@ fn with(highest: i64, window: u64, number: i64) -> (i64, u64) {
 mod tests {
     use super::*;
 
-    fn commit(ledger: &mut SenderWindow<u8>, log: &mut HashMap<String, Txn>, numbers: &[i64]) {
+    fn commit(senders: &mut SenderWindow<u8>, log: &mut HashMap<String, Txn>, numbers: &[i64]) {
         let batches: Vec<_> = numbers.iter().map(|number| ("a".to_owned(), *number)).collect();
-        for txn in ledger.transactions(&batches, 5) {
+        for txn in senders.transactions(&batches, 5) {
             log.insert(txn.app_id.clone(), txn);
         }
-        ledger.committed(&batches, 5);
+        senders.committed(&batches, 5);
     }
 
-    /// The same answers from the running ledger and from one that was read back from the log, for every number.
-    fn stored(ledger: &SenderWindow<u8>, log: &HashMap<String, Txn>, range: std::ops::RangeInclusive<i64>) -> Vec<i64> {
+    /// The same answers from the running sender window and from one that was read back from the log, for every number.
+    fn stored(
+        senders: &SenderWindow<u8>,
+        log: &HashMap<String, Txn>,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Vec<i64> {
         let again = SenderWindow::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
         range
             .filter(|number| {
-                let seen = ledger.check("a", *number) == Seen::Committed;
+                let seen = senders.check("a", *number) == Seen::Committed;
                 assert_eq!(again.check("a", *number) == Seen::Committed, seen, "number {number}");
                 seen
             })
@@ -361,31 +372,31 @@ mod tests {
 
     #[test]
     fn numbers_may_be_skipped_and_may_overtake_one_another() {
-        let (mut ledger, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
-        assert_eq!(ledger.check("a", 1), Seen::New);
-        commit(&mut ledger, &mut log, &[1, 2, 5]);
-        assert_eq!(stored(&ledger, &log, 1..=7), [1, 2, 5]);
-        commit(&mut ledger, &mut log, &[4]);
-        assert_eq!(stored(&ledger, &log, 1..=7), [1, 2, 4, 5]);
-        commit(&mut ledger, &mut log, &[3]);
-        assert_eq!(stored(&ledger, &log, 1..=7), [1, 2, 3, 4, 5]);
-        commit(&mut ledger, &mut log, &[69]);
-        assert_eq!(stored(&ledger, &log, 1..=70), [1, 2, 3, 4, 5, 69]);
-        commit(&mut ledger, &mut log, &[70]);
-        assert_eq!(stored(&ledger, &log, 1..=71), [1, 2, 3, 4, 5, 69, 70]);
-        commit(&mut ledger, &mut log, &[1000]);
+        let (mut senders, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
+        assert_eq!(senders.check("a", 1), Seen::New);
+        commit(&mut senders, &mut log, &[1, 2, 5]);
+        assert_eq!(stored(&senders, &log, 1..=7), [1, 2, 5]);
+        commit(&mut senders, &mut log, &[4]);
+        assert_eq!(stored(&senders, &log, 1..=7), [1, 2, 4, 5]);
+        commit(&mut senders, &mut log, &[3]);
+        assert_eq!(stored(&senders, &log, 1..=7), [1, 2, 3, 4, 5]);
+        commit(&mut senders, &mut log, &[69]);
+        assert_eq!(stored(&senders, &log, 1..=70), [1, 2, 3, 4, 5, 69]);
+        commit(&mut senders, &mut log, &[70]);
+        assert_eq!(stored(&senders, &log, 1..=71), [1, 2, 3, 4, 5, 69, 70]);
+        commit(&mut senders, &mut log, &[1000]);
         assert_eq!(log_of(&log, 930..=1001), [930, 931, 932, 933, 934, 935, 1000]);
         // What is known to be skipped is not taken for stored.
-        assert_eq!(ledger.check("a", 935), Seen::Skipped);
-        assert_eq!(ledger.check("a", 71), Seen::Skipped);
-        assert_eq!(ledger.check("a", 70), Seen::Committed);
-        assert_eq!(ledger.check("a", 936), Seen::New);
-        assert_eq!(ledger.is_far_ahead("a", 1_000 + MOST_SKIPPED), None);
-        assert_eq!(ledger.is_far_ahead("a", 1_001 + MOST_SKIPPED), Some(1_000));
-        assert_eq!(ledger.is_far_ahead("new", i64::MAX), None);
+        assert_eq!(senders.check("a", 935), Seen::Skipped);
+        assert_eq!(senders.check("a", 71), Seen::Skipped);
+        assert_eq!(senders.check("a", 70), Seen::Committed);
+        assert_eq!(senders.check("a", 936), Seen::New);
+        assert_eq!(senders.is_far_ahead("a", 1_000 + MOST_SKIPPED), None);
+        assert_eq!(senders.is_far_ahead("a", 1_001 + MOST_SKIPPED), Some(1_000));
+        assert_eq!(senders.is_far_ahead("new", i64::MAX), None);
     }
 
-    /// What a ledger that was read back from the log takes for stored.
+    /// What a sender window that was read back from the log takes for stored.
     fn log_of(log: &HashMap<String, Txn>, range: std::ops::RangeInclusive<i64>) -> Vec<i64> {
         let again = SenderWindow::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
         range
@@ -395,32 +406,32 @@ mod tests {
 
     #[test]
     fn an_instance_is_of_the_token_and_node_that_began_it() {
-        let (mut ledger, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
+        let (mut senders, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
         let owner = Owner {
             token: 0xdead_beef,
             node: 0xffff_0001,
         };
         let of_token = |token| Owner { token, ..owner };
         let tokens = [owner.token, 7];
-        assert!(ledger.is_own("a", owner, &tokens));
-        ledger.add_pending("a", owner, 1, 5, 9);
-        commit(&mut ledger, &mut log, &[1]);
+        assert!(senders.is_own("a", owner, &tokens));
+        senders.add_pending("a", owner, 1, 5, 9);
+        commit(&mut senders, &mut log, &[1]);
         let again = SenderWindow::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
-        for ledger in [&ledger, &again] {
-            assert_eq!(ledger.check("a", 1), Seen::Committed);
-            assert!(ledger.is_own("a", owner, &tokens));
-            assert!(ledger.is_own("a", Owner { node: 0, ..owner }, &tokens));
-            assert!(!ledger.is_own("a", of_token(7), &tokens));
-            assert!(!ledger.is_own("a", Owner { node: 2, ..owner }, &tokens));
+        for senders in [&senders, &again] {
+            assert_eq!(senders.check("a", 1), Seen::Committed);
+            assert!(senders.is_own("a", owner, &tokens));
+            assert!(senders.is_own("a", Owner { node: 0, ..owner }, &tokens));
+            assert!(!senders.is_own("a", of_token(7), &tokens));
+            assert!(!senders.is_own("a", Owner { node: 2, ..owner }, &tokens));
             // Its token was replaced by another.
-            assert!(ledger.is_own("a", of_token(7), &[7, 8]));
+            assert!(senders.is_own("a", of_token(7), &[7, 8]));
         }
         // Once is enough, for a day.
         log.clear();
-        commit(&mut ledger, &mut log, &[2]);
+        commit(&mut senders, &mut log, &[2]);
         assert!(!log.contains_key("a#owner"));
         assert!(
-            ledger
+            senders
                 .transactions(&[("a".to_owned(), 3)], 6 + OWNER_MS)
                 .iter()
                 .any(|txn| txn.app_id == "a#owner")
@@ -429,34 +440,34 @@ mod tests {
 
     #[test]
     fn a_window_without_gaps_costs_no_transaction() {
-        let (mut ledger, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
+        let (mut senders, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
         for number in 1..200 {
-            commit(&mut ledger, &mut log, &[number]);
+            commit(&mut senders, &mut log, &[number]);
         }
         assert_eq!(log.len(), 1);
-        assert_eq!(stored(&ledger, &log, 1..=201), (1..200).collect::<Vec<_>>());
+        assert_eq!(stored(&senders, &log, 1..=201), (1..200).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_pending_batch_is_known_until_it_is_stored_or_forgotten() {
-        let mut ledger = SenderWindow::<u8>::from_txns(&[]);
-        ledger.add_pending("a", Owner::default(), 1, 5, 9);
-        assert_eq!(ledger.check("a", 1), Seen::Pending(9));
-        assert!(ledger.differs("a", 1, 6) && !ledger.differs("a", 1, 5));
-        ledger.forget_pending();
-        assert_eq!(ledger.check("a", 1), Seen::New);
-        assert!(!ledger.differs("a", 1, 6));
-        ledger.add_pending("a", Owner::default(), 1, 5, 9);
-        ledger.committed(&[("a".to_owned(), 1)], 5);
-        assert_eq!(ledger.check("a", 1), Seen::Committed);
-        assert!(ledger.differs("a", 1, 6) && !ledger.differs("a", 1, 5));
+        let mut senders = SenderWindow::<u8>::from_txns(&[]);
+        senders.add_pending("a", Owner::default(), 1, 5, 9);
+        assert_eq!(senders.check("a", 1), Seen::Pending(9));
+        assert!(senders.differs("a", 1, 6) && !senders.differs("a", 1, 5));
+        senders.forget_pending();
+        assert_eq!(senders.check("a", 1), Seen::New);
+        assert!(!senders.differs("a", 1, 6));
+        senders.add_pending("a", Owner::default(), 1, 5, 9);
+        senders.committed(&[("a".to_owned(), 1)], 5);
+        assert_eq!(senders.check("a", 1), Seen::Committed);
+        assert!(senders.differs("a", 1, 6) && !senders.differs("a", 1, 5));
         // There is no room for others; for the one that is known there is.
-        let has_room = |name, tokens: &[u32], most| ledger.has_room_for(name, Owner::default(), tokens, most);
+        let has_room = |name, tokens: &[u32], most| senders.has_room_for(name, Owner::default(), tokens, most);
         assert!(has_room("a", &[], 1) && !has_room("b", &[], 1) && has_room("b", &[], 2));
         // One of two tokens may have one of two, and has it.
         assert!(has_room("b", &[7], 2) && !has_room("b", &[0, 7], 2) && has_room("b", &[0, 7], 4));
-        ledger.forget_older(6);
-        assert!(ledger.instances.is_empty());
+        senders.forget_older(6);
+        assert!(senders.instances.is_empty());
     }
 
     #[test]

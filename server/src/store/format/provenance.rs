@@ -45,12 +45,12 @@ impl Provenance {
     pub(crate) fn inherit(&mut self, reader: &dyn RangeReader, files: &[String]) -> Result<(), StoreError> {
         let mut latest: HashMap<String, Txn> = self.txns.drain(..).map(|txn| (txn.app_id.clone(), txn)).collect();
         for file in files {
-            let notes = Self::read(reader, file).map_err(|error| StoreError::Table {
+            let provenance = Self::read(reader, file).map_err(|error| StoreError::Table {
                 table: Table::Samples.name(),
                 what: "read a file's notes",
                 cause: format!("{}: {error}", reader.name_of(file)),
             })?;
-            for txn in notes.txns {
+            for txn in provenance.txns {
                 match latest.get(&txn.app_id) {
                     Some(known) if known.updated_ms > txn.updated_ms => {}
                     _ => drop(latest.insert(txn.app_id.clone(), txn)),
@@ -73,11 +73,11 @@ impl Provenance {
         let file = Pieces::open(reader, path, TAIL_BYTES).map_err(RootError::into_cause)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        let notes = pairs
+        let provenance = pairs
             .filter(|pair| pair.key == NOTES)
             .find_map(|pair| pair.value.as_ref());
-        Ok(notes
-            .map(|notes| serde_json::from_str(notes))
+        Ok(provenance
+            .map(|provenance| serde_json::from_str(provenance))
             .transpose()?
             .unwrap_or_default())
     }

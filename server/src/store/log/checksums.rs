@@ -1,4 +1,4 @@
-//! What tells a sound log from a damaged one.
+//! What tells an intact log from a damaged one.
 //!
 //! An entry that the server writes carries the hash of itself in its `commitInfo`. What the library writes (a table's
 //! first entries, checkpoints, `_last_checkpoint`) is listed with its hashes in `_stakeout_sums` beside it, which
@@ -218,9 +218,9 @@ pub(crate) fn checkpoint_fault(log: &LogFolder, version: u64, sums: Option<&Sums
         Ok(content) => content,
         Err(fault) => return Some(fault),
     };
-    let sound = is_as_listed(sums, &name, &content)
+    let intact = is_as_listed(sums, &name, &content)
         .unwrap_or_else(|| crate::store::log::transactions::checkpoint_txns(content).is_ok());
-    (!sound).then(|| fault(&name, "its content is not what was written"))
+    (!intact).then(|| fault(&name, "its content is not what was written"))
 }
 
 /// What is wrong with an entry. One without a hash is the library's, which writes entries that change the table
@@ -236,14 +236,14 @@ fn entry_fault_of(name: &str, content: Result<Bytes, Fault>, sums: Option<&Sums>
         Err(fault) => return Some(fault),
     };
     let sealed = is_as_sealed(&content).or_else(|| is_as_listed(sums, name, &content));
-    let sound = sealed.unwrap_or_else(|| {
+    let intact = sealed.unwrap_or_else(|| {
         let mut lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let read = lines
             .clone()
             .all(|line| serde_json::from_slice::<serde_json::Value>(line).is_ok());
         !content.is_empty() && read && (sums.is_none() || lines.any(|line| line.starts_with(b"{\"metaData\"")))
     });
-    (!sound).then(|| fault(name, "its content is not what was written"))
+    (!intact).then(|| fault(name, "its content is not what was written"))
 }
 
 fn hint_fault(log: &LogFolder, listed: &Listed, sums: Option<&Sums>) -> Option<Fault> {
@@ -269,8 +269,8 @@ fn hint_fault(log: &LogFolder, listed: &Listed, sums: Option<&Sums>) -> Option<F
 pub(crate) fn trusted(log: &LogFolder) -> Result<(Option<u64>, Vec<u64>), RootError> {
     let listed = Listed::read(log)?;
     let sums = Sums::read(log).ok().flatten();
-    let sound = |version: &&u64| checkpoint_fault(log, **version, sums.as_ref()).is_none();
-    let checkpoint = listed.checkpoints.iter().rev().find(sound).copied();
+    let intact = |version: &&u64| checkpoint_fault(log, **version, sums.as_ref()).is_none();
+    let checkpoint = listed.checkpoints.iter().rev().find(intact).copied();
     let first = checkpoint.map_or(0, |version| version + 1);
     let entries = (first..)
         .take_while(|version| listed.entries.contains(version) && entry_fault(log, *version, sums.as_ref()).is_none())

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Unlogged {
+pub(crate) struct OrphanCommits {
     pub(crate) files: Vec<Arc<DataFile>>,
     /// What the log has to say of their batches.
     pub(crate) txns: Vec<Txn>,
@@ -29,13 +29,13 @@ type Commits = BTreeMap<(Vec<(String, i64)>, usize), Vec<String>>;
 
 /// Looks in a table's folder for files that its log, which names `files` and has `txns`, knows nothing of. Reads what
 /// it finds: call it on a blocking thread.
-pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn]) -> Result<Unlogged, RootError> {
-    let mut found = Unlogged::default();
+pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn]) -> Result<OrphanCommits, RootError> {
+    let mut found = OrphanCommits::default();
     if Table::ROLLUPS.contains(&place.table) {
         return Ok(found);
     }
     let mut paths = recover::paths(place, files)?;
-    // What compaction writes begins as the fresh files do where the hour is not over: their notes tell them apart.
+    // What compaction writes begins as the fresh files do where the hour is not over; provenance tells them apart.
     paths.retain(|path| {
         path.rsplit('/')
             .next()
@@ -49,19 +49,22 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
     let mut commits = Commits::new();
     for path in paths {
         // What cannot be read is no file of ours, or was not written to its end.
-        let Ok(notes) = Provenance::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
+        let Ok(provenance) = Provenance::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
             recover::is_readable(place, &path)?;
             continue;
         };
-        if notes.replaces.is_empty() {
-            commits.entry((notes.batches, notes.parts)).or_default().push(path);
+        if provenance.replaces.is_empty() {
+            commits
+                .entry((provenance.batches, provenance.parts))
+                .or_default()
+                .push(path);
         }
     }
-    let mut ledger: SenderWindow<()> = SenderWindow::from_txns(txns);
+    let mut sender_window: SenderWindow<()> = SenderWindow::from_txns(txns);
     let now_ms = place.clock.possible_ns() / 1_000_000;
     for ((batches, parts), paths) in commits {
         if place.table == Table::Samples {
-            let is_new = |(instance, number): &(String, i64)| ledger.check(instance, *number) == Seen::New;
+            let is_new = |(instance, number): &(String, i64)| sender_window.check(instance, *number) == Seen::New;
             if batches.is_empty() || paths.len() != parts || !batches.iter().all(is_new) {
                 continue;
             }
@@ -74,8 +77,8 @@ pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn])
         found
             .files
             .extend(of_commit.into_iter().map(|(file, _)| Arc::new(file)));
-        found.txns.extend(ledger.transactions(&batches, now_ms));
-        ledger.committed(&batches, now_ms);
+        found.txns.extend(sender_window.transactions(&batches, now_ms));
+        sender_window.committed(&batches, now_ms);
     }
     Ok(found)
 }

@@ -42,7 +42,7 @@ pub(crate) fn faults(place: &TableLocation) -> Result<Vec<Fault>, RootError> {
     checksums::faults(&place.log())
 }
 
-/// Makes a log sound again. A file that only names the newest checkpoint is put aside: the library does without it.
+/// Makes a log intact again. A file that only names the newest checkpoint is put aside: the library does without it.
 pub(crate) async fn mend(place: &TableLocation, faults: &[Fault]) -> Result<(), StoreError> {
     let is_side_file = |fault: &Fault| fault.name == checksums::HINT || fault.name == checksums::SUMS;
     let aside = place.waiting(aside).await;
@@ -69,7 +69,7 @@ fn aside(place: &TableLocation) -> Result<String, RootError> {
     Ok(aside)
 }
 
-/// Where the sound part of a damaged log is read.
+/// Where the intact part of a damaged log is read.
 fn trusted(aside: &str) -> String {
     format!("{aside}/trusted")
 }
@@ -119,10 +119,10 @@ struct Believed {
     txns: HashMap<String, Txn>,
 }
 
-/// The log up to its first damaged entry, by the library, in a folder that has the sound files only.
+/// The log up to its first damaged entry, by the library, in a folder that has the intact files only.
 async fn believed(place: &TableLocation, aside: &str) -> Result<Believed, StoreError> {
-    let sound = place.waiting(|place| checksums::trusted(&place.log())).await;
-    let (checkpoint, entries) = sound.map_err(place.root_failed("read its log"))?;
+    let intact = place.waiting(|place| checksums::trusted(&place.log())).await;
+    let (checkpoint, entries) = intact.map_err(place.root_failed("read its log"))?;
     let version = entries.last().copied().or(checkpoint);
     if version.is_none() {
         return Ok(Believed::default());
@@ -159,9 +159,9 @@ impl Believed {
                 continue;
             }
             match read_file(place, &path) {
-                Ok((file, notes)) => {
-                    notes.txns.into_iter().for_each(|txn| self.add_txn(txn));
-                    found.push((Arc::new(file), notes.replaces));
+                Ok((file, provenance)) => {
+                    provenance.txns.into_iter().for_each(|txn| self.add_txn(txn));
+                    found.push((Arc::new(file), provenance.replaces));
                 }
                 Err(fault) => {
                     is_readable(place, &path)?;
@@ -298,7 +298,7 @@ pub(crate) fn read_file(place: &TableLocation, path: &str) -> Result<(DataFile, 
     let partition = folder.split_once('=').map_or("", |(_, value)| value).to_owned();
     let rows = FileRows::open(reader.as_ref(), place.table, &below, BATCH_ROWS).map_err(|error| error.to_string())?;
     let batches: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let notes = Provenance::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
+    let provenance = Provenance::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
     let modified = stamp.modified.map(chrono::DateTime::<chrono::Utc>::from);
     let described = rows_file::describe(place.table, &batches).map_err(|error| error.to_string())?;
     let described = DataFile {
@@ -308,10 +308,10 @@ pub(crate) fn read_file(place: &TableLocation, path: &str) -> Result<(DataFile, 
         modified_ms: modified.map(|time| time.timestamp_millis()).unwrap_or_default(),
         ..described
     };
-    Ok((described, notes))
+    Ok((described, provenance))
 }
 
-/// An error where a store that does not answer is the reason why a file could not be read: it may be sound.
+/// An error where a store that does not answer is the reason why a file could not be read: it may be intact.
 pub(crate) fn is_readable(place: &TableLocation, path: &str) -> Result<(), RootError> {
     match place.root.reader().digest(&place.path_of(path)) {
         Err(error @ RootError::Ours(_)) => Err(error),

@@ -86,7 +86,7 @@ impl std::fmt::Debug for TableLog {
 }
 
 impl TableLog {
-    /// Opens a log that is sound, creating it where there is none. Gives the table's files and transactions, too.
+    /// Opens a log that is intact, creating it where there is none. Gives the table's files and transactions, too.
     pub(crate) async fn over(place: &TableLocation) -> Result<(Self, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
         let (table, log) = (place.table, place.log());
         let prepared = place.waiting(|place| place.root.prepare(&place.table_path())).await;

@@ -30,9 +30,9 @@ const DAY_BATCH_ROWS: usize = 1024;
 impl Store {
     /// Does one rewrite. Snapshots taken before go on reading the old files.
     pub(crate) async fn compact(&self, job: Rewrite) -> Result<(), StoreError> {
-        // What is damaged must not become a part of a file that looks sound.
-        let sound = self.damage.sound(job.table, &job.files).await;
-        if let Some((file, _)) = job.files.iter().zip(sound).find(|(_, sound)| !sound) {
+        // What is damaged must not become a part of a file that looks intact.
+        let intact = self.damage.intact(job.table, &job.files).await;
+        if let Some((file, _)) = job.files.iter().zip(intact).find(|(_, intact)| !intact) {
             return Err(failed(job.table, format!("{} is damaged", file.path)));
         }
         if job.table == Table::Samples {
@@ -55,9 +55,9 @@ impl Store {
             return Ok(());
         };
         let batches = vec![Pending::Rows(rows)];
-        let notes = Provenance::of_rewrite(&files);
+        let provenance = Provenance::of_rewrite(&files);
         let Some(new) = self
-            .write_file(table, partition, batches, WriteProfile::Compact, notes)
+            .write_file(table, partition, batches, WriteProfile::Compact, provenance)
             .await?
         else {
             return Err(failed(table, "the files are empty".to_owned()));

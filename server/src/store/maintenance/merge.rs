@@ -13,7 +13,7 @@ use crate::store::root::reader::RangeReader;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 
-/// Entries of a book beyond those of the open files, after which it is begun anew: some 100 MB.
+/// Entries of an interner beyond those of the open files, after which it is begun anew: some 100 MB.
 const MAX_NEW_ENTRIES: usize = 2_000_000;
 
 /// What is read, in the order of [`CodedColumns`].
@@ -65,13 +65,13 @@ impl Source {
     }
 
     /// The code of the next row's series.
-    fn head(&self, book: &Interner) -> Option<u32> {
+    fn head(&self, interner: &Interner) -> Option<u32> {
         let origin = self.rows.origins.get(self.at)?;
-        Some(book.origins[*origin].series)
+        Some(interner.origins[*origin].series)
     }
 
     /// Reads on when all rows are taken.
-    fn fill(&mut self, unzip: &mut Unzip, book: &mut Interner) -> Result<(), StoreError> {
+    fn fill(&mut self, unzip: &mut Unzip, interner: &mut Interner) -> Result<(), StoreError> {
         if self.at < self.rows.len() {
             return Ok(());
         }
@@ -86,9 +86,9 @@ impl Source {
             numbers: [6, 7, 8, 9, 10, 11, 12, STACKS].map(codes),
         };
         if piece.is_new {
-            self.translation = Translation::new(&columns, book);
+            self.translation = Translation::new(&columns, interner);
         }
-        let added = self.translation.add(&columns, book, &mut self.rows);
+        let added = self.translation.add(&columns, interner, &mut self.rows);
         added.map_err(|Lacking(column)| damaged(&self.name, format!("a row lacks its {column}")))?;
         if piece.is_new {
             self.stream.forget(STACKS);
@@ -97,11 +97,11 @@ impl Source {
     }
 
     /// Moves the rows of this series that are in memory.
-    fn take_run(&mut self, series: u32, book: &Interner, to: &mut Samples) {
+    fn take_run(&mut self, series: u32, interner: &Interner, to: &mut Samples) {
         let (start, mut known) = (self.at, None);
         while let Some(origin) = self.rows.origins.get(self.at) {
             if known != Some(*origin) {
-                if book.origins[*origin].series != series {
+                if interner.origins[*origin].series != series {
                     break;
                 }
                 known = Some(*origin);
@@ -126,10 +126,10 @@ pub(crate) trait Sink {
     fn rows(&mut self) -> &mut Samples;
 
     /// The rows since the last call are of one series. Called before the end of a series that is very large, too.
-    fn end_series(&mut self, book: &Interner) -> Result<(), StoreError>;
+    fn end_series(&mut self, interner: &Interner) -> Result<(), StoreError>;
 
-    /// Makes something of all rows that there are, and keeps no code: the book is begun anew.
-    fn flush(&mut self, book: &Interner) -> Result<(), StoreError>;
+    /// Makes something of all rows that there are, and keeps no code: the interner is begun anew.
+    fn flush(&mut self, interner: &Interner) -> Result<(), StoreError>;
 }
 
 /// Merges files, of which these are the paths below the data root; at the end nothing waits in the sink. A series of
@@ -150,45 +150,45 @@ fn merge_with(
     most_new_entries: usize,
     sink: &mut impl Sink,
 ) -> Result<(), StoreError> {
-    let (mut book, mut unzip) = (
+    let (mut interner, mut unzip) = (
         Interner::default(),
         Unzip::new().map_err(StoreError::table(Table::Samples, "merge files"))?,
     );
     let mut sources = Vec::with_capacity(files.len());
     for path in files {
         let mut source = Source::open(reader, path)?;
-        source.fill(&mut unzip, &mut book)?;
+        source.fill(&mut unzip, &mut interner)?;
         sources.push(source);
     }
-    let mut most_entries = book.len() + most_new_entries;
+    let mut most_entries = interner.len() + most_new_entries;
     loop {
-        let heads = sources.iter().filter_map(|source| source.head(&book));
-        let order = |series: &u32| book.order(book.series[*series]);
+        let heads = sources.iter().filter_map(|source| source.head(&interner));
+        let order = |series: &u32| interner.order(interner.series[*series]);
         let Some(series) = heads.min_by(|a, b| order(a).cmp(&order(b))) else {
-            return sink.flush(&book);
+            return sink.flush(&interner);
         };
         let mut start = sink.rows().len();
         for source in &mut sources {
-            while source.head(&book) == Some(series) {
-                source.take_run(series, &book, sink.rows());
-                source.fill(&mut unzip, &mut book)?;
+            while source.head(&interner) == Some(series) {
+                source.take_run(series, &interner, sink.rows());
+                source.fill(&mut unzip, &mut interner)?;
                 if sink.rows().len() >= start + most_rows {
-                    sink.end_series(&book)?;
+                    sink.end_series(&interner)?;
                     start = sink.rows().len();
                 }
             }
         }
         if sink.rows().len() > start {
-            sink.end_series(&book)?;
+            sink.end_series(&interner)?;
         }
-        if book.len() > most_entries {
-            sink.flush(&book)?;
-            let old = book.begin_anew();
+        if interner.len() > most_entries {
+            sink.flush(&interner)?;
+            let old = interner.begin_anew();
             for source in &mut sources {
-                source.translation.renew(&old, &mut book);
-                source.rows.renew(&old, &mut book);
+                source.translation.renew(&old, &mut interner);
+                source.rows.renew(&old, &mut interner);
             }
-            most_entries = book.len() + most_new_entries;
+            most_entries = interner.len() + most_new_entries;
         }
     }
 }

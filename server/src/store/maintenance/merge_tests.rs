@@ -11,44 +11,45 @@ use std::collections::BTreeMap;
 /// A row with all that it says as text, so that rows of different books can be compared.
 type Row = (String, Option<i64>, i64, String);
 
-fn row(rows: &Samples, at: usize, book: &Interner) -> Row {
-    let (origin, manner) = (book.origins[rows.origins[at]], book.manners[rows.manners[at]]);
-    let series = book.series[origin.series];
-    let name = |code| book.names.text(code);
+fn row(rows: &Samples, at: usize, interner: &Interner) -> Row {
+    let origin = interner.origins[rows.origins[at]];
+    let attribute_set = interner.attribute_sets[rows.attribute_sets[at]];
+    let series = interner.series[origin.series];
+    let name = |code| interner.names.text(code);
     let of_series = format!("{} {} {:04}", name(series.kind), name(series.service), series.id + 1000);
     let rest = format!(
         "{} {} {} {} {:?} {:?} {}",
         name(origin.node),
         name(origin.thread),
         origin.process_id,
-        name(manner.mode),
-        manner.cpu,
-        manner.amount,
-        book.stacks[rows.stacks[at]]
+        name(attribute_set.mode),
+        attribute_set.cpu,
+        attribute_set.amount,
+        interner.stacks[rows.stacks[at]]
     );
     (of_series, origin.tid, rows.ts_ns[at], rest)
 }
 
 /// Rows of which each is other than in the files before and behind.
 fn rows(file: i64, count: i64) -> (Samples, Interner) {
-    let (mut rows, mut book) = (Samples::default(), Interner::default());
+    let (mut rows, mut interner) = (Samples::default(), Interner::default());
     for at in 0..count {
         let of = (at * 7 + file * 3) % 23;
         rows.ts_ns.push(1_000_000 - at * 37 + file);
-        let series = book.series.code(Series {
-            kind: book.names.code(["cpu", "off_cpu"][(of % 2) as usize]),
-            service: book.names.code(&format!("service-{}", of % 5)),
+        let series = interner.series.code(Series {
+            kind: interner.names.code(["cpu", "off_cpu"][(of % 2) as usize]),
+            service: interner.names.code(&format!("service-{}", of % 5)),
             id: of - 11,
         });
-        rows.origins.push(book.origins.code(ThreadKey {
+        rows.origins.push(interner.origins.code(ThreadKey {
             series,
-            node: book.names.code(&format!("node-{}", of % 3)),
-            thread: book.names.code(&format!("thread-{}", (at + file) % 4)),
+            node: interner.names.code(&format!("node-{}", of % 3)),
+            thread: interner.names.code(&format!("thread-{}", (at + file) % 4)),
             process_id: file % 2,
             tid: (at % 6 > 0).then_some(at % 4),
         }));
-        rows.manners.push(book.manners.code(SampleAttributes {
-            mode: book.names.code(["user", "kernel"][(at % 2) as usize]),
+        rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
+            mode: interner.names.code(["user", "kernel"][(at % 2) as usize]),
             cpu: (at % 5 > 0).then_some(at % 8),
             amount: Amount {
                 value: 10 + at % 3,
@@ -56,17 +57,17 @@ fn rows(file: i64, count: i64) -> (Samples, Interner) {
                 woken_tid: at % 7 - 1,
             },
         }));
-        rows.stacks.push(book.stacks.code((at * at + file) % 1000 - 500));
+        rows.stacks.push(interner.stacks.code((at * at + file) % 1000 - 500));
     }
-    (rows, book)
+    (rows, interner)
 }
 
-fn write(dir: &std::path::Path, file: i64, count: i64, effort: WriteProfile, group_rows: usize) -> (String, Vec<Row>) {
-    let (mut rows, book) = rows(file, count);
-    let written = (0..rows.len()).map(|at| row(&rows, at, &book)).collect();
-    rows.sort(&book);
-    let mut coded = CodedFile::new(Table::Samples, effort, &Provenance::default(), 0).unwrap();
-    coded.write_groups(&rows, group_rows, &book).unwrap();
+fn write(dir: &std::path::Path, file: i64, count: i64, profile: WriteProfile, group_rows: usize) -> (String, Vec<Row>) {
+    let (mut rows, interner) = rows(file, count);
+    let written = (0..rows.len()).map(|at| row(&rows, at, &interner)).collect();
+    rows.sort(&interner);
+    let mut coded = CodedFile::new(Table::Samples, profile, &Provenance::default(), 0).unwrap();
+    coded.write_groups(&rows, group_rows, &interner).unwrap();
     let path = format!("{file}.parquet");
     std::fs::write(dir.join(&path), coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();
     (path, written)
@@ -87,21 +88,21 @@ impl Sink for Kept {
         &mut self.rows
     }
 
-    fn end_series(&mut self, book: &Interner) -> Result<(), StoreError> {
+    fn end_series(&mut self, interner: &Interner) -> Result<(), StoreError> {
         let range = self.done..self.rows.len();
-        let (of_series, ..) = row(&self.rows, range.start, book);
+        let (of_series, ..) = row(&self.rows, range.start, interner);
         for at in range.clone() {
-            assert_eq!(row(&self.rows, at, book).0, of_series);
+            assert_eq!(row(&self.rows, at, interner).0, of_series);
         }
         *self.series.entry(of_series).or_default() += 1;
-        self.rows.order(range, book, &mut self.scratch);
+        self.rows.order(range, interner, &mut self.scratch);
         self.done = self.rows.len();
         Ok(())
     }
 
-    fn flush(&mut self, book: &Interner) -> Result<(), StoreError> {
+    fn flush(&mut self, interner: &Interner) -> Result<(), StoreError> {
         self.found
-            .extend((0..self.rows.len()).map(|at| row(&self.rows, at, book)));
+            .extend((0..self.rows.len()).map(|at| row(&self.rows, at, interner)));
         self.rows.clear();
         self.done = 0;
         Ok(())
@@ -130,7 +131,7 @@ fn every_row_comes_once_in_the_order_of_files() {
         let key = |row: &Row| (row.0.clone(), row.1, row.2);
         assert!(kept.found.is_sorted_by_key(key));
         kept.found.sort();
-        assert!(kept.found == wanted, "book of {most_new_entries} new entries");
+        assert!(kept.found == wanted, "interner of {most_new_entries} new entries");
     }
 }
 

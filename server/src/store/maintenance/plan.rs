@@ -131,7 +131,7 @@ impl Plan<'_> {
             .collect()
     }
 
-    /// The rewrites of a dictionary, or of the accounts, that are due.
+    /// The rewrites of a dictionary, or of the reports, that are due.
     pub(crate) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Rewrite> {
         let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
         let max_rows = max_day_rows(table);
@@ -223,10 +223,10 @@ mod tests {
     }
 
     fn at(now_partition: &str, now_ms: i64) -> Plan<'_> {
-        static SOUND: std::sync::LazyLock<HashSet<String>> = std::sync::LazyLock::new(HashSet::new);
+        static NONE_DAMAGED: std::sync::LazyLock<HashSet<String>> = std::sync::LazyLock::new(HashSet::new);
         Plan {
-            damaged: &SOUND,
-            too_large: &SOUND,
+            damaged: &NONE_DAMAGED,
+            too_large: &NONE_DAMAGED,
             now_partition,
             now_ms,
             settle_ms: 1000,

@@ -82,7 +82,7 @@ impl Store {
         }
         lock_mutex(&self.nodes).forget_older(earliest_ns);
         let forget_ms = now_ns / 1_000_000 - i64::try_from(TRANSACTION_RETENTION.as_millis()).unwrap_or(i64::MAX);
-        lock_mutex(&self.inbox).ledger_mut().forget_older(forget_ms);
+        lock_mutex(&self.inbox).sender_window_mut().forget_older(forget_ms);
         Ok(())
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Hour {
     sources: Vec<Arc<DataFile>>,
     rollups: Option<Rollups>,
     /// What the files of samples say of themselves.
-    notes: Provenance,
+    provenance: Provenance,
     /// Which of them are to be written.
     wanted: [bool; Table::ROLLUPS.len()],
     to: Sender<(Table, Encoded)>,
@@ -64,7 +64,7 @@ impl Hour {
             file: rewrite.then_some(None),
             sources: if rewrite { Vec::new() } else { job.files.clone() },
             rollups: job.whole.then(Rollups::new),
-            notes: Provenance::of_rewrite(&job.files),
+            provenance: Provenance::of_rewrite(&job.files),
             wanted: job.rollups,
             to,
         }
@@ -78,7 +78,7 @@ impl Hour {
     /// Does it, of files that have these paths below the data root. CPU-bound: call it on a blocking thread. Returns
     /// the number of rows that were read.
     pub(crate) fn merge(mut self, reader: &dyn RangeReader, files: &[String]) -> Result<u64, StoreError> {
-        self.notes.inherit(reader, files)?;
+        self.provenance.inherit(reader, files)?;
         merge(reader, files, ROW_GROUP_ROWS, &mut self)?;
         self.finish_file()?;
         if let Some(rollups) = self.rollups.take() {
@@ -95,7 +95,7 @@ impl Hour {
     }
 
     /// Makes a row group of the rows.
-    fn write_group(&mut self, book: &Interner) -> Result<(), StoreError> {
+    fn write_group(&mut self, interner: &Interner) -> Result<(), StoreError> {
         if let Some(file) = &mut self.file
             && self.ordered > 0
         {
@@ -103,18 +103,18 @@ impl Hour {
                 Some(file) => file,
                 None => {
                     // Part of an hour is written again when that is over.
-                    let effort = if self.whole {
+                    let profile = if self.whole {
                         WriteProfile::Compact
                     } else {
                         WriteProfile::Fresh
                     };
                     let most = MAX_ROWS as usize + MOST_OF_SERVICE;
                     let rows = if self.whole { self.left.min(most) } else { self.left };
-                    let bytes = rows * effort.sample_bytes();
-                    file.insert(CodedFile::new(Table::Samples, effort, &self.notes, bytes)?)
+                    let bytes = rows * profile.sample_bytes();
+                    file.insert(CodedFile::new(Table::Samples, profile, &self.provenance, bytes)?)
                 }
             };
-            file.write_samples(&self.rows, 0..self.ordered, book)?;
+            file.write_samples(&self.rows, 0..self.ordered, interner)?;
             self.left = self.left.saturating_sub(self.ordered);
         }
         self.rows.remove_first(self.ordered);
@@ -148,11 +148,11 @@ impl Sink for Hour {
         &mut self.rows
     }
 
-    fn end_series(&mut self, book: &Interner) -> Result<(), StoreError> {
+    fn end_series(&mut self, interner: &Interner) -> Result<(), StoreError> {
         let mut series = self.ordered..self.rows.len();
         self.merged += series.len() as u64;
         if let Some(rollups) = &mut self.rollups {
-            rollups.add(&self.rows, series.clone(), book)?;
+            rollups.add(&self.rows, series.clone(), interner)?;
         }
         if self.file.is_none() {
             self.rows.clear();
@@ -162,9 +162,9 @@ impl Sink for Hour {
             .rows
             .origins
             .get(series.start)
-            .map(|origin| book.series_of(*origin).service);
+            .map(|origin| interner.series_of(*origin).service);
         if self.ordered >= LEAST_OF_SERVICE && service != self.services[1] {
-            self.write_group(book)?;
+            self.write_group(interner)?;
             series = 0..self.rows.len();
         }
         if self.ordered == 0 {
@@ -172,18 +172,18 @@ impl Sink for Hour {
         }
         self.services[1] = service;
         self.ordered = series.end;
-        self.rows.order(series, book, &mut self.scratch);
+        self.rows.order(series, interner, &mut self.scratch);
         let is_of_one = self.services[0] == service;
         if self.ordered >= if is_of_one { MOST_OF_SERVICE } else { ROW_GROUP_ROWS } {
-            self.write_group(book)?;
+            self.write_group(interner)?;
         }
         Ok(())
     }
 
-    fn flush(&mut self, book: &Interner) -> Result<(), StoreError> {
-        self.write_group(book)?;
+    fn flush(&mut self, interner: &Interner) -> Result<(), StoreError> {
+        self.write_group(interner)?;
         match &mut self.rollups {
-            Some(rollups) => rollups.flush(book),
+            Some(rollups) => rollups.flush(interner),
             None => Ok(()),
         }
     }

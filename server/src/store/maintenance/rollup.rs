@@ -57,9 +57,9 @@ pub(crate) struct Rollups {
     hours: Rollup,
     tens: Rollup,
     ways: Interned<Way>,
-    /// Of each manner in the book.
+    /// Of each attribute set in the interner.
     way_of: Vec<u32>,
-    /// An entry of each stack in the book.
+    /// An entry of each stack in the interner.
     first_of: Vec<u32>,
     entries: Vec<Entry>,
     /// The entry of each row, and the minutes of the hour of all entries, one after another.
@@ -86,21 +86,22 @@ impl Rollups {
     }
 
     /// Counts rows of one series, all of one hour.
-    pub(crate) fn add(&mut self, rows: &Samples, range: Range<usize>, book: &Interner) -> Result<(), StoreError> {
+    pub(crate) fn add(&mut self, rows: &Samples, range: Range<usize>, interner: &Interner) -> Result<(), StoreError> {
         if range.is_empty() {
             return Ok(());
         }
         let (origin, ts_ns) = (rows.origins[range.start], rows.ts_ns[range.start]);
         let hour_ns = ts_ns.div_euclid(HOUR_NS) * HOUR_NS;
         for rollup in [&mut self.minutes, &mut self.hours, &mut self.tens] {
-            rollup.begin_series(origin, hour_ns, book, &self.ways)?;
+            rollup.begin_series(origin, hour_ns, interner, &self.ways)?;
         }
-        for manner in self.way_of.len()..book.manners.len() {
-            let manner = book.manners[manner as u32];
-            self.way_of.push(self.ways.code((manner.mode, manner.amount.value)));
+        for attribute_set in self.way_of.len()..interner.attribute_sets.len() {
+            let attribute_set = interner.attribute_sets[attribute_set as u32];
+            self.way_of
+                .push(self.ways.code((attribute_set.mode, attribute_set.amount.value)));
         }
         if self.ways.len() <= MOST_COUNTED_WAYS {
-            self.count_stacks(rows, range.clone(), book);
+            self.count_stacks(rows, range.clone(), interner);
             self.count_tens(rows, range);
         } else {
             self.sort_stacks(rows, range.clone());
@@ -108,16 +109,16 @@ impl Rollups {
         }
         for rollup in [&mut self.minutes, &mut self.hours, &mut self.tens] {
             if rollup.rows.len() >= ROW_GROUP_ROWS {
-                rollup.flush(book, &self.ways)?;
+                rollup.flush(interner, &self.ways)?;
             }
         }
         Ok(())
     }
 
     /// Adds rows for each stack and way that the series has samples of.
-    fn count_stacks(&mut self, rows: &Samples, range: Range<usize>, book: &Interner) {
+    fn count_stacks(&mut self, rows: &Samples, range: Range<usize>, interner: &Interner) {
         let origin = rows.origins[range.start];
-        self.find_entries(rows, range.clone(), book);
+        self.find_entries(rows, range.clone(), interner);
         self.gather_minutes(&rows.ts_ns[range]);
         for Entry {
             stack, way, count, end, ..
@@ -135,11 +136,11 @@ impl Rollups {
     }
 
     /// The entry of each row.
-    fn find_entries(&mut self, rows: &Samples, range: Range<usize>, book: &Interner) {
-        self.first_of.resize(book.stacks.len(), NONE);
+    fn find_entries(&mut self, rows: &Samples, range: Range<usize>, interner: &Interner) {
+        self.first_of.resize(interner.stacks.len(), NONE);
         self.entry_of.clear();
-        for (stack, manner) in rows.stacks[range.clone()].iter().zip(&rows.manners[range]) {
-            let way = self.way_of[*manner as usize];
+        for (stack, attribute_set) in rows.stacks[range.clone()].iter().zip(&rows.attribute_sets[range]) {
+            let way = self.way_of[*attribute_set as usize];
             let first = &mut self.first_of[*stack as usize];
             let mut entry = *first;
             while entry != NONE && self.entries[entry as usize].way != way {
@@ -180,9 +181,9 @@ impl Rollups {
         let origin = rows.origins[range.start];
         self.tens_of.clear();
         self.tens_of.resize(self.ways.len() * TENS, 0);
-        for (ts_ns, manner) in rows.ts_ns[range.clone()].iter().zip(&rows.manners[range]) {
+        for (ts_ns, attribute_set) in rows.ts_ns[range.clone()].iter().zip(&rows.attribute_sets[range]) {
             let ten = part_of_hour(*ts_ns, TEN_SECONDS_NS);
-            self.tens_of[self.way_of[*manner as usize] as usize * TENS + ten] += 1;
+            self.tens_of[self.way_of[*attribute_set as usize] as usize * TENS + ten] += 1;
         }
         for (place, count) in self.tens_of.iter().enumerate().filter(|(_, count)| **count > 0) {
             let what = (origin, 0, (place / TENS) as u32);
@@ -195,7 +196,7 @@ impl Rollups {
         let origin = rows.origins[range.start];
         let key = |row: usize| {
             let minute = part_of_hour(rows.ts_ns[row], MINUTE_NS);
-            (rows.stacks[row], self.way_of[rows.manners[row] as usize], minute)
+            (rows.stacks[row], self.way_of[rows.attribute_sets[row] as usize], minute)
         };
         let mut keys: Vec<(u32, u32, usize)> = range.map(key).collect();
         keys.sort_unstable();
@@ -212,7 +213,7 @@ impl Rollups {
     fn sort_tens(&mut self, rows: &Samples, range: Range<usize>) {
         let origin = rows.origins[range.start];
         let key = |row: usize| {
-            let way = self.way_of[rows.manners[row] as usize];
+            let way = self.way_of[rows.attribute_sets[row] as usize];
             (way, part_of_hour(rows.ts_ns[row], TEN_SECONDS_NS))
         };
         let mut keys: Vec<(u32, usize)> = range.map(key).collect();
@@ -222,11 +223,11 @@ impl Rollups {
         }
     }
 
-    /// Makes row groups of all rows: the book is begun anew.
-    pub(crate) fn flush(&mut self, book: &Interner) -> Result<(), StoreError> {
-        self.minutes.flush(book, &self.ways)?;
-        self.hours.flush(book, &self.ways)?;
-        self.tens.flush(book, &self.ways)?;
+    /// Makes row groups of all rows: the interner is begun anew.
+    pub(crate) fn flush(&mut self, interner: &Interner) -> Result<(), StoreError> {
+        self.minutes.flush(interner, &self.ways)?;
+        self.hours.flush(interner, &self.ways)?;
+        self.tens.flush(interner, &self.ways)?;
         self.way_of.clear();
         Ok(())
     }
@@ -297,17 +298,17 @@ impl Rollup {
         &mut self,
         origin: u32,
         hour_ns: i64,
-        book: &Interner,
+        interner: &Interner,
         ways: &Interned<Way>,
     ) -> Result<(), StoreError> {
         if self.hour_ns.replace(hour_ns) != Some(hour_ns) {
             let parts = (0..HOUR_NS).step_by(self.part_ns as usize);
             self.codes = parts.map(|part_ns| self.starts.code(hour_ns + part_ns)).collect();
         }
-        let service = |origin: u32| book.series_of(origin).service;
+        let service = |origin: u32| interner.series_of(origin).service;
         match self.rows.last() {
             Some(last) if self.rows.len() >= LEAST_OF_SERVICE && service(last.origin) != service(origin) => {
-                self.flush(book, ways)
+                self.flush(interner, ways)
             }
             _ => Ok(()),
         }
@@ -315,9 +316,9 @@ impl Rollup {
 
     /// Puts the rows of a service, which came series by series, in the order of stacks: one stack's rows of all
     /// series are beside each other.
-    fn sort(&mut self, book: &Interner, ways: usize) {
+    fn sort(&mut self, interner: &Interner, ways: usize) {
         let what = |row: &Row| {
-            let series = book.series_of(row.origin);
+            let series = interner.series_of(row.origin);
             (series.kind, series.service)
         };
         let rows = std::mem::take(&mut self.rows);
@@ -342,39 +343,39 @@ impl Rollup {
     }
 
     /// Makes a row group of the rows.
-    fn flush(&mut self, book: &Interner, ways: &Interned<Way>) -> Result<(), StoreError> {
+    fn flush(&mut self, interner: &Interner, ways: &Interned<Way>) -> Result<(), StoreError> {
         if self.rows.is_empty() {
             return Ok(());
         }
         if self.table.has_stacks() {
-            self.sort(book, ways.len());
+            self.sort(interner, ways.len());
         }
         let mut file = match self.file.take() {
             Some(file) => file,
             None => CodedFile::new(self.table, WriteProfile::Compact, &Provenance::default(), 0)?,
         };
-        file.write(self.rows.len(), |group| self.write(group, book, ways))?;
+        file.write(self.rows.len(), |group| self.write(group, interner, ways))?;
         self.file = Some(file);
         self.rows.clear();
         Ok(())
     }
 
     /// Adds all columns in the order of the table's.
-    fn write(&self, group: &mut Group<'_>, book: &Interner, ways: &Interned<Way>) -> Result<(), ParquetError> {
+    fn write(&self, group: &mut Group<'_>, interner: &Interner, ways: &Interned<Way>) -> Result<(), ParquetError> {
         let rows = || self.rows.iter();
         let (times, starts) = dense(rows().map(|row| row.time), self.starts.len());
         let starts = starts.into_iter().map(|start| Some(self.starts[start]));
         group.numbers_of("ts_ns", &times, starts, size_of::<i64>(), &Runs::new())?;
-        let (origins, names) = (runs(rows().map(|row| row.origin)), &book.names);
-        group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
-        group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
-        let (of_rows, kept) = dense(rows().map(|row| row.origin), book.origins.len());
-        let series = kept.iter().map(|origin| Some(book.series_of(*origin).id));
+        let (origins, names) = (runs(rows().map(|row| row.origin)), &interner.names);
+        group.texts_of_runs("type", &origins, names, |origin| interner.series_of(origin).kind)?;
+        group.texts_of_runs("service", &origins, names, |origin| interner.series_of(origin).service)?;
+        let (of_rows, kept) = dense(rows().map(|row| row.origin), interner.origins.len());
+        let series = kept.iter().map(|origin| Some(interner.series_of(*origin).id));
         group.numbers_of("series_id", &of_rows, series, size_of::<i64>(), &Runs::new())?;
         let of_ways = runs(rows().map(|row| row.way));
         group.texts_of_runs("mode", &of_ways, names, |way| ways[way].0)?;
         if self.table.has_stacks() {
-            group.stacks(rows().map(|row| row.stack), &Runs::new(), book)?;
+            group.stacks(rows().map(|row| row.stack), &Runs::new(), interner)?;
         }
         group.numbers_of_runs("value", &of_ways, |way| Some(ways[way].1))?;
         group.numbers_of_rows("count", rows().map(|row| i64::from(row.count)))
@@ -410,18 +411,18 @@ mod tests {
 
     #[test]
     fn one_stack_s_rows_of_all_nodes_stand_beside_each_other() {
-        let (mut book, mut rollups, mut rows) = (Interner::default(), Rollups::new(), Samples::default());
+        let (mut interner, mut rollups, mut rows) = (Interner::default(), Rollups::new(), Samples::default());
         // Two services of thirty nodes each, with stacks of their own.
         for series in 0..60 {
             let begin = rows.len();
-            let code = book.series.code(Series {
-                kind: book.names.code("cpu"),
-                service: book.names.code(["a", "b"][series / 30]),
+            let code = interner.series.code(Series {
+                kind: interner.names.code("cpu"),
+                service: interner.names.code(["a", "b"][series / 30]),
                 id: series as i64,
             });
-            let origin = book.origins.code(ThreadKey {
+            let origin = interner.origins.code(ThreadKey {
                 series: code,
-                node: book.names.code(&format!("node-{series}")),
+                node: interner.names.code(&format!("node-{series}")),
                 thread: 0,
                 process_id: 0,
                 tid: None,
@@ -430,9 +431,9 @@ mod tests {
                 rows.ts_ns.push(row % 3 * MINUTE_NS);
                 rows.origins.push(origin);
                 rows.stacks
-                    .push(book.stacks.code(row % 100 + (series / 30) as i64 * 100));
-                rows.manners.push(book.manners.code(SampleAttributes {
-                    mode: book.names.code("user"),
+                    .push(interner.stacks.code(row % 100 + (series / 30) as i64 * 100));
+                rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
+                    mode: interner.names.code("user"),
                     cpu: None,
                     amount: Amount {
                         value: 1,
@@ -441,9 +442,9 @@ mod tests {
                     },
                 }));
             }
-            rollups.add(&rows, begin..rows.len(), &book).unwrap();
+            rollups.add(&rows, begin..rows.len(), &interner).unwrap();
         }
-        rollups.flush(&book).unwrap();
+        rollups.flush(&interner).unwrap();
         let files = rollups.finish("1970-01-01T00", "rollup").unwrap();
         let [minutes, hours, tens] = files.map(Option::unwrap);
         for (file, minutes) in [(minutes, 3), (hours, 1)] {
@@ -478,18 +479,18 @@ mod tests {
 
     #[test]
     fn samples_that_each_say_how_long_something_took_are_counted_as_others() {
-        let (mut book, mut rollups, mut rows) = (Interner::default(), Rollups::new(), Samples::default());
-        let names = ["off_cpu", "a", "user"].map(|name| book.names.code(name));
+        let (mut interner, mut rollups, mut rows) = (Interner::default(), Rollups::new(), Samples::default());
+        let names = ["off_cpu", "a", "user"].map(|name| interner.names.code(name));
         let mut expected: [HashMap<(i64, i64, i64, i64), i64>; 3] = Default::default();
         // The second series has many more values than the first.
         for (series, values) in [(0, 3), (1, 20 * MOST_COUNTED_WAYS as i64)] {
             let begin = rows.len();
-            let code = book.series.code(Series {
+            let code = interner.series.code(Series {
                 kind: names[0],
                 service: names[1],
                 id: series,
             });
-            let origin = book.origins.code(ThreadKey {
+            let origin = interner.origins.code(ThreadKey {
                 series: code,
                 node: names[1],
                 thread: names[1],
@@ -501,8 +502,8 @@ mod tests {
                     (HOUR_NS + row * 977 % 3600 * 1_000_000_000, row % 7, row * row % values);
                 rows.ts_ns.push(ts_ns);
                 rows.origins.push(origin);
-                rows.stacks.push(book.stacks.code(stack_id));
-                rows.manners.push(book.manners.code(SampleAttributes {
+                rows.stacks.push(interner.stacks.code(stack_id));
+                rows.attribute_sets.push(interner.attribute_sets.code(SampleAttributes {
                     mode: names[2],
                     cpu: None,
                     // Roll-ups don't tell them apart.
@@ -518,9 +519,9 @@ mod tests {
                     *counts.entry(key).or_default() += 1;
                 }
             }
-            rollups.add(&rows, begin..rows.len(), &book).unwrap();
+            rollups.add(&rows, begin..rows.len(), &interner).unwrap();
         }
-        rollups.flush(&book).unwrap();
+        rollups.flush(&interner).unwrap();
         let files = rollups.finish("1970-01-01T01", "rollup").unwrap();
         for (file, expected) in files.into_iter().zip(expected) {
             let reader = ParquetRecordBatchReaderBuilder::try_new(file.unwrap().bytes).unwrap();

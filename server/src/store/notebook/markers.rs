@@ -17,7 +17,7 @@ pub(crate) const MOST_MARKERS_BYTES: usize = 16 << 20;
 const MARKER_BYTES: usize = 128;
 
 /// One marker. Its name in the notebook is its id.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Marker {
     pub(crate) time_ms: i64,
     pub(crate) title: String,

@@ -1,10 +1,11 @@
-//! What people keep beside samples: markers of moments, and addresses with names. Each kind is one small object in the
-//! data root, which is read at the start and replaced, durably, with each change.
+//! What is kept beside samples: markers of moments, addresses with names, bursts, and what was taken of quotas. Each
+//! kind is a small object in the data root, which is read at the start and replaced, durably, with each change.
 //!
 //! In: notes to keep. Out: the notes there are. Knows nothing of tables.
 
 mod bursts;
 mod markers;
+mod quotas;
 mod views;
 
 use crate::lock::lock_mutex;
@@ -18,6 +19,7 @@ use bytes::Bytes;
 #[cfg(test)]
 pub(crate) use markers::{MOST_MARKERS, MOST_MARKERS_BYTES};
 pub(crate) use markers::{Marker, Markers, Put};
+pub(crate) use quotas::Quotas;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;

@@ -53,7 +53,10 @@ fn this_is_a_root() {
     reader_tests::keeps_the_contract(root.reader().as_ref());
     // The bucket itself also has the root of another test process.
     let names = root.names("", &|name| !["a", "c", "lease", "contract"].contains(&name));
-    assert!(names.as_ref().is_ok_and(Vec::is_empty), "left of what was tried: {names:?}");
+    assert!(
+        names.as_ref().is_ok_and(Vec::is_empty),
+        "left of what was tried: {names:?}"
+    );
     drop(lock);
     let refused = root.create("late", "x".into()).unwrap_err();
     assert!(refused.to_string().contains("lease"), "after its end: {refused}");
@@ -63,7 +66,12 @@ fn this_is_a_root() {
 fn objects_of_a_bucket_are_the_same_by_each_way() {
     let Some(gateway) = Gateway::start() else { return };
     let (module, root) = (module_path!(), root("fleet/of ours"));
-    in_a_process(module, "these_objects_are_the_same_by_each_way", gateway.address(), &root);
+    in_a_process(
+        module,
+        "these_objects_are_the_same_by_each_way",
+        gateway.address(),
+        &root,
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +94,11 @@ async fn these_objects_are_the_same_by_each_way() {
     let whole = Path::from_url_path(log.url.path()).unwrap().join("day=1").join("part");
     assert_eq!(log.whole.get(&whole).await.unwrap().bytes().await.unwrap(), "two");
     // As the log's entries are put.
-    let again = log.table.put_opts(&Path::from("day=1/part"), "three".into(), PutOptions::from(PutMode::Create));
+    let again = log.table.put_opts(
+        &Path::from("day=1/part"),
+        "three".into(),
+        PutOptions::from(PutMode::Create),
+    );
     let refused = again.await.unwrap_err();
     let exists = RootError::new("x", refused);
     assert!(matches!(exists, RootError::Exists(_)), "{exists:?}");
@@ -112,7 +124,10 @@ fn this_has_one_holder() {
     drop(lock);
     let start = Instant::now();
     let _lock = second.lock().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(5), "a lease that was released is free at once");
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "a lease that was released is free at once"
+    );
     second.replace("x", "second".into()).unwrap();
     let refused = first.replace("x", "first".into()).unwrap_err();
     assert!(refused.to_string().contains("lease"), "{refused}");
@@ -131,7 +146,9 @@ fn this_is_taken_over() {
     let first = opened();
     let lock = first.lock().unwrap();
     // As by a server of another machine, which was cut off.
-    first.replace("lease", "holder 0\nhost another\nboot 0\nrenewal 1\n".into()).unwrap();
+    first
+        .replace("lease", "holder 0\nhost another\nboot 0\nrenewal 1\n".into())
+        .unwrap();
     let second = opened();
     let taken = second.lock().unwrap();
     second.create("x", "second".into()).unwrap();
@@ -162,7 +179,10 @@ fn is_refused_for(header: &str) {
     let refused = opened().lock().unwrap_err();
     assert!(matches!(refused, RootError::Other(_)), "{refused:?}");
     let text = refused.to_string();
-    assert!(text.contains("does not honour conditional puts") && text.contains(header), "{text}");
+    assert!(
+        text.contains("does not honour conditional puts") && text.contains(header),
+        "{text}"
+    );
 }
 
 #[test]

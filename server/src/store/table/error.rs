@@ -22,6 +22,14 @@ pub enum StoreError {
         /// Its path.
         name: String,
     },
+    /// The store is of a newer format, or does not say of which: the server does not start.
+    #[error("data directory {name}: {problem}")]
+    Format {
+        /// Its path.
+        name: String,
+        /// What is wrong, and what can be done.
+        problem: String,
+    },
     /// Data cannot be kept at such a place: the server does not start.
     #[error(
         "--data {url}: no such place is known; give a directory, or a bucket as s3://BUCKET/PREFIX, gs:// or az://"
@@ -82,6 +90,39 @@ pub enum StoreError {
         /// The batch's number.
         number: i64,
     },
+    /// Today's quota is used up. The batch is to be sent again.
+    #[error(
+        "the quota of {name} is used up: {used} of {limit} {what} a day were taken, and this batch has {wanted} more; it \
+         begins anew at {begins}"
+    )]
+    QuotaUsedUp {
+        /// Whose quota it is.
+        name: String,
+        /// What is counted: `bytes` or `series`.
+        what: &'static str,
+        /// How much may be taken in a day.
+        limit: u64,
+        /// How much was taken today.
+        used: u64,
+        /// What the batch would take.
+        wanted: u64,
+        /// When the next day begins, for people.
+        begins: String,
+        /// When to send it again.
+        retry_seconds: u32,
+    },
+    /// The batch alone has more than the quota of a day. It will never be taken.
+    #[error("the batch has {wanted} {what}, and the quota of {name} is {limit} {what} a day: it will never be taken")]
+    BeyondQuota {
+        /// Whose quota it is.
+        name: String,
+        /// What is counted: `bytes` or `series`.
+        what: &'static str,
+        /// How much may be taken in a day.
+        limit: u64,
+        /// What the batch would take.
+        wanted: u64,
+    },
     /// The batch is to be sent again: its samples of that hour are then left out.
     #[error("an hour of which the batch has samples has just been removed for want of space; send the batch again")]
     HourGone,
@@ -108,7 +149,7 @@ impl StoreError {
     pub fn is_for_good(&self) -> bool {
         matches!(
             self,
-            Self::Foreign { .. } | Self::FarAhead { .. } | Self::Skipped { .. }
+            Self::Foreign { .. } | Self::FarAhead { .. } | Self::Skipped { .. } | Self::BeyondQuota { .. }
         )
     }
 

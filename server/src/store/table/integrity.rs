@@ -3,7 +3,7 @@
 //! A data file's name ends in the hash of its content. Before a reader opens a file for the first time, the whole
 //! file is compared with it; so it is again when its size or times are others than then, and once a day by
 //! maintenance. In a bucket only maintenance compares, once a month. A damaged file is left out of answers and rewrites
-//! and stays where it is; it is listed until it is sound again or older than the retention.
+//! and stays where it is; it is listed until it is intact again or older than the retention.
 
 use crate::lock::lock_mutex;
 use crate::store::root::contract::{Root, Stamp};
@@ -118,25 +118,25 @@ impl Corruption {
     }
 
     /// Which of the files can be read. Compares what has not been compared, on threads for blocking work.
-    pub(crate) async fn sound(self: &Arc<Self>, table: Table, files: &[Arc<DataFile>]) -> Vec<bool> {
+    pub(crate) async fn intact(self: &Arc<Self>, table: Table, files: &[Arc<DataFile>]) -> Vec<bool> {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         let parts = files.chunks(files.len().div_ceil(threads).max(1)).map(|part| {
             let (damage, part) = (self.clone(), part.to_vec());
-            tokio::task::spawn_blocking(move || part.iter().map(|file| damage.is_sound(table, file)).collect())
+            tokio::task::spawn_blocking(move || part.iter().map(|file| damage.is_intact(table, file)).collect())
         });
-        let mut sound: Vec<bool> = Vec::with_capacity(files.len());
+        let mut intact: Vec<bool> = Vec::with_capacity(files.len());
         for part in futures::future::join_all(parts).await {
             match part {
-                Ok(part) => sound.extend::<Vec<bool>>(part),
+                Ok(part) => intact.extend::<Vec<bool>>(part),
                 Err(error) => tracing::error!(%error, "cannot compare files with what was written"),
             }
         }
         // Of a part that was not compared nothing is read.
-        sound.resize(files.len(), false);
-        sound
+        intact.resize(files.len(), false);
+        intact
     }
 
-    fn is_sound(&self, table: Table, file: &DataFile) -> bool {
+    fn is_intact(&self, table: Table, file: &DataFile) -> bool {
         if self.root.looks_cost() {
             // To compare it would be to fetch all of it for what may be a few pages: maintenance does that.
             let found = lock_mutex(&self.found);
@@ -171,7 +171,7 @@ impl Corruption {
                 return true;
             }
         };
-        let is_sound = fault.is_none();
+        let is_intact = fault.is_none();
         let found = Found {
             stamp: stamp.unwrap_or_default(),
             at: Instant::now(),
@@ -179,16 +179,16 @@ impl Corruption {
             rows: file.rows,
         };
         let before = lock_mutex(&self.found)[table.index()].insert(file.path.clone(), found);
-        let was_sound = before.is_none_or(|before| before.fault.is_none());
+        let was_intact = before.is_none_or(|before| before.fault.is_none());
         let (file, rows) = (name, file.rows);
         match fault {
-            Some(fault) if was_sound => {
+            Some(fault) if was_intact => {
                 tracing::error!(%file, fault = &*fault, rows, "a data file is damaged: it is left out")
             }
-            None if !was_sound => tracing::info!(%file, rows, "a data file is sound again"),
+            None if !was_intact => tracing::info!(%file, rows, "a data file is intact again"),
             _ => {}
         }
-        is_sound
+        is_intact
     }
 
     /// Compares files that have not been for a day, some at a time, and forgets those that are gone.

@@ -5,6 +5,7 @@
 pub(crate) mod data_file;
 pub(crate) mod error;
 pub(crate) mod file_list;
+pub(crate) mod format_version;
 pub(crate) mod integrity;
 pub(crate) mod orphans;
 pub(crate) mod partition;

@@ -17,7 +17,7 @@ pub enum Table {
     Frames,
     /// Programs that processes ran, each once a day.
     Processes,
-    /// Agents' accounts of their batches.
+    /// Agents' reports of their batches.
     Batches,
     /// Samples of one minute, series, mode, stack and value, counted.
     SamplesMinute,

@@ -1,4 +1,4 @@
-//! The latest account of every agent, kept in memory.
+//! The latest report of every agent, kept in memory.
 
 use crate::store::buffer::report::BatchRow;
 use crate::store::table::schema::Table;
@@ -7,16 +7,16 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int64Type};
 use std::collections::HashMap;
 
-/// Accounts that are read together, about: those of all days may be more than there is memory for.
+/// Reports that are read together, about: those of all days may be more than there is memory for.
 const ROWS_AT_ONCE: u64 = 2_000_000;
 
-/// Most instances whose accounts are kept. Beyond them those go that were silent for longest.
+/// Most instances whose reports are kept. Beyond them those go that were silent for longest.
 const MOST_INSTANCES: usize = 20_000;
 
 /// An agent instance as its last committed batch describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
-    /// Its account of its newest batch.
+    /// Its report of its newest batch.
     pub last: BatchRow,
     /// CPU seconds that it and its BPF programs took for each second of the newest interval; none before there are
     /// two of them since the start.
@@ -210,7 +210,7 @@ mod tests {
         // 0.4 seconds of the process and 0.1 of its BPF programs in ten.
         let cores = cores_after(&row(8, 110, Some(8.4))).unwrap();
         assert!((cores - 0.05).abs() < 1e-9, "{cores}");
-        // What comes late, again, or without an account changes nothing.
+        // What comes late, again, or without a report changes nothing.
         for other in [row(6, 90, Some(7.0)), row(8, 110, Some(8.4)), row(9, 120, None)] {
             assert_eq!(cores_after(&other), Some(cores), "{other:?}");
         }

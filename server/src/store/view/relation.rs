@@ -266,7 +266,7 @@ impl TableProvider for SnapshotTable {
             None => None,
         };
         let files = self.files(predicate.as_ref())?;
-        let files = self.snapshot.sound(self.table, files).await;
+        let files = self.snapshot.intact(self.table, files).await;
         if self.table.key().is_empty() {
             self.rows(state, projection, &files, predicate.as_ref())
         } else {

@@ -18,7 +18,7 @@ impl Snapshot {
         let files = files
             .filter(|file| may(&|column| of_file(table, file, column)))
             .cloned();
-        for file in self.sound(table, files.collect()).await {
+        for file in self.intact(table, files.collect()).await {
             let footer = self.footers.get(&self.reader, table, &file).await?;
             for (group, rows) in footer.row_groups().iter().enumerate() {
                 if may(&|column| of_group(table, &file, rows, column)) {

@@ -58,14 +58,14 @@ impl Snapshot {
 
     /// Of files that are about to be read those that can be. The others are damaged and are left out;
     /// [`Snapshot::left_out`] then names them.
-    pub async fn sound(&self, table: Table, mut files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
-        let mut sound = self.damage.sound(table, &files).await.into_iter();
+    pub async fn intact(&self, table: Table, mut files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
+        let mut intact = self.damage.intact(table, &files).await.into_iter();
         files.retain(|file| {
-            let is_sound = sound.next().unwrap_or_default();
-            if !is_sound {
+            let is_intact = intact.next().unwrap_or_default();
+            if !is_intact {
                 lock_mutex(&self.left_out).insert(format!("{}/{}", table.name(), file.path));
             }
-            is_sound
+            is_intact
         });
         files
     }
@@ -77,15 +77,15 @@ impl Snapshot {
             .iter()
             .flat_map(|hour| file_list::of_partition(self.files(rollup), hour));
         let files: Vec<_> = of_hours.cloned().collect();
-        let sound = self.damage.sound(rollup, &files).await;
+        let intact = self.damage.intact(rollup, &files).await;
         let damaged: HashSet<&str> = files
             .iter()
-            .zip(sound)
-            .filter(|(_, sound)| !sound)
+            .zip(intact)
+            .filter(|(_, intact)| !intact)
             .map(|(file, _)| file.partition.as_str())
             .collect();
-        let is_sound = |hour: &&String| !damaged.contains(hour.as_str());
-        hours.iter().filter(is_sound).cloned().collect()
+        let is_intact = |hour: &&String| !damaged.contains(hour.as_str());
+        hours.iter().filter(is_intact).cloned().collect()
     }
 
     /// Damaged files that readers of this snapshot and of its clones would have read, by path below the data directory.

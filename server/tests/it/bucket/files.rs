@@ -128,7 +128,10 @@ fn a_commit_takes_few_requests() {
     // What a start and an end take is in both.
     let more = work[1].saturating_sub(work[0]);
     println!("{} requests a commit", more as f64 / MORE as f64);
-    assert!(more >= 2 * MORE, "a commit puts a file and a log's entry at least: {work:?}");
+    assert!(
+        more >= 2 * MORE,
+        "a commit puts a file and a log's entry at least: {work:?}"
+    );
     assert!(more <= MOST_REQUESTS * MORE, "{work:?}");
 }
 

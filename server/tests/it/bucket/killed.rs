@@ -138,7 +138,11 @@ async fn killed_behind_a_bad_network_every_acknowledged_sample_is_in_the_bucket_
     println!("{counts:?}");
     for rule in FAULTS {
         let met = counts.faults.get(rule.fault.name());
-        assert!(met.is_some_and(|met| *met > 0), "no request met {:?}: {counts:?}", rule.fault);
+        assert!(
+            met.is_some_and(|met| *met > 0),
+            "no request met {:?}: {counts:?}",
+            rule.fault
+        );
     }
     assert!(server.stop(), "SIGTERM ends the server well");
 
@@ -170,11 +174,12 @@ async fn killed_behind_a_bad_network_every_acknowledged_sample_is_in_the_bucket_
         format!("/api/v1/flamegraph?from={begin_ms}&until={end_ms}&query=%7B%7D"),
         format!("/api/v1/flamegraph?from={begin_ms}&until={end_ms}&query=%7Bservice%3D%22service-1%22%7D"),
     ] {
-        let [bucket, folder] = [
-            get(&server.address, &path).await,
-            get(&local.address, &path).await,
-        ];
-        assert_eq!((bucket.status.as_u16(), folder.status.as_u16()), (200, 200), "{bucket:?}");
+        let [bucket, folder] = [get(&server.address, &path).await, get(&local.address, &path).await];
+        assert_eq!(
+            (bucket.status.as_u16(), folder.status.as_u16()),
+            (200, 200),
+            "{bucket:?}"
+        );
         assert_eq!(bucket.body, folder.body, "{path}");
     }
 }

@@ -225,14 +225,19 @@ async fn relay(state: Arc<State>, request: Request<Incoming>) -> Result<Response
     parts.headers.remove(TRANSFER_ENCODING);
     match fault {
         Some(Fault::HalveAnswer) if body.len() > 1 && !is_head => {
-            parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len() as u64));
+            parts
+                .headers
+                .insert(CONTENT_LENGTH, HeaderValue::from(body.len() as u64));
             let half = body.slice(..body.len() / 2);
             let frames = stream::once(async move { Ok(Frame::data(half)) }).chain(stream::once(async {
                 // The half is on its way before the end is.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 Err(std::io::Error::other("cut in the middle of the answer"))
             }));
-            Ok(Response::from_parts(parts, Either::Right(StreamBody::new(frames.boxed()))))
+            Ok(Response::from_parts(
+                parts,
+                Either::Right(StreamBody::new(frames.boxed())),
+            ))
         }
         Some(Fault::LoseAnswer | Fault::HalveAnswer) => Err("cut before the answer".into()),
         _ if is_ignored && parts.status == StatusCode::PRECONDITION_FAILED => {

@@ -41,14 +41,20 @@ fn wrong_credentials_are_told() {
 fn a_missing_bucket_is_told() {
     let Some(gateway) = Gateway::start() else { return };
     let text = refused("s3://no-such-bucket/x", &environment(gateway.address()));
-    assert!(text.contains("s3://no-such-bucket/x") && text.contains("no such bucket"), "{text}");
+    assert!(
+        text.contains("s3://no-such-bucket/x") && text.contains("no such bucket"),
+        "{text}"
+    );
 }
 
 /// Needs no S3 server: nobody is there.
 #[test]
 fn an_endpoint_that_nobody_serves_is_told() {
     let text = refused(&root("x"), &environment(&free_address()));
-    assert!(text.contains(&format!("s3://{BUCKET}/x")) && text.contains("reached"), "{text}");
+    assert!(
+        text.contains(&format!("s3://{BUCKET}/x")) && text.contains("reached"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -197,6 +197,76 @@ async fn versions_that_come_and_agents_that_begin_are_told() {
     assert_eq!(titles(&server, &only).await, [""; 0]);
 }
 
+/// Start, end and notes of each step whose markers are counted only.
+fn counted(answer: &Value) -> Vec<(i64, i64, u64)> {
+    let steps = answer["older"].as_array().unwrap().iter();
+    steps
+        .map(|step| {
+            let number = |name: &str| step[name].as_i64().unwrap();
+            (
+                number("from"),
+                number("until"),
+                step["counts"]["note"].as_u64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn markers_that_are_not_told_are_counted_in_the_steps_of_the_chart() {
+    let server = Server::start().await;
+    let from = recent();
+    let from_ms = from / 1_000_000;
+    // One each 720 ms: 5,000 in an hour, of which the last 2,000 are told.
+    let at = |number: i64| from_ms + number * 720;
+    let of = |number: i64| json!({"time_ms": at(number), "title": format!("note {number}")});
+    let all: BTreeMap<String, Value> = (0..5_000).map(|number| (format!("n{number}"), of(number))).collect();
+    let server = server
+        .reopened(|dir: &Path| {
+            std::fs::write(dir.join("notes/markers.json"), serde_json::to_vec(&all).unwrap()).unwrap();
+            StoreConfig::new(dir)
+        })
+        .await;
+    let (begin, end) = (ms(from), ms(from + 3_600 * S));
+    let answer = server
+        .json("markers", &[("from", &*begin), ("until", &*end), ("kinds", "note")])
+        .await;
+    assert_eq!(answer["complete"], false);
+    assert_eq!(answer["uncounted"], json!([]));
+    let told = answer["markers"].as_array().unwrap();
+    assert_eq!((told.len(), &told[0]["title"]), (2_000, &json!("note 3000")));
+    let older = counted(&answer);
+    assert_eq!(older.iter().map(|(_, _, notes)| notes).sum::<u64>(), 3_000);
+    // Each step has those of its time, and what follows the last one is told.
+    for (from, until, notes) in &older {
+        let here = (0..3_000).filter(|number| (*from..*until).contains(&at(*number)));
+        assert_eq!(here.count() as u64, *notes, "{from} to {until}");
+    }
+    // The chart over the same window has these steps.
+    let series = server.json("series", &[("from", &*begin), ("until", &*end)]).await;
+    let times = series["times"].as_array().unwrap().iter();
+    let times: Vec<i64> = times.map(|time| time.as_i64().unwrap()).collect();
+    for (from, _, _) in &older {
+        assert!(times.contains(from), "{from} is no step of {times:?}");
+    }
+    // Who asks for the time of some of them is told all that were counted there.
+    let mut sum = 0_u64;
+    let some: Vec<&(i64, i64, u64)> = older
+        .iter()
+        .take_while(|(_, _, notes)| {
+            sum += *notes;
+            sum <= 2_000
+        })
+        .collect();
+    let until = some.last().unwrap().1.to_string();
+    let zoomed = server
+        .json("markers", &[("from", &*begin), ("until", &*until), ("kinds", "note")])
+        .await;
+    assert_eq!((&zoomed["complete"], &zoomed["older"]), (&json!(true), &json!([])));
+    let expected: u64 = some.iter().map(|(_, _, notes)| notes).sum();
+    assert_eq!(zoomed["markers"].as_array().unwrap().len() as u64, expected);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_markers_are_read_and_added_fast() {
     let server = Server::start().await;
@@ -222,6 +292,8 @@ async fn ten_thousand_markers_are_read_and_added_fast() {
     let list = answer["markers"].as_array().unwrap();
     assert_eq!((list.len(), &answer["complete"]), (2_000, &json!(false)));
     assert_eq!(list[1_999]["title"], "deploy 9999", "the newest are told");
+    let older: u64 = counted(&answer).iter().map(|(_, _, notes)| notes).sum();
+    assert_eq!(older, 8_000, "the others are counted");
     let more = json!({"id": "one-more", "title": "x", "time": from / 1_000_000 + 20_000});
     let (status, _, answer) = sent(&server, "POST", "markers", &[], &more).await;
     assert_eq!((status, &answer["removed"]), (200, &json!(1)));

@@ -25,11 +25,11 @@ export interface Wish {
   seconds: string;
 }
 
-type Known = Pick<NodeRow, "node" | "cpus" | "burst_limit_hz">;
+type BurstNode = Pick<NodeRow, "node" | "cpus" | "burst_limit_hz">;
 
 /** Nodes whose agents ask for bursts, each once. */
-export function nodesThatCan(rows: readonly Known[]): Known[] {
-  const nodes = new Map<string, Known>();
+export function nodesThatCan(rows: readonly BurstNode[]): BurstNode[] {
+  const nodes = new Map<string, BurstNode>();
   for (const row of rows) {
     const limit = row.burst_limit_hz ?? 0;
     if (limit > (nodes.get(row.node)?.burst_limit_hz ?? 0)) nodes.set(row.node, row);
@@ -45,7 +45,7 @@ function accepts({ operator, value }: LabelMatcher, node: string): boolean {
 }
 
 /** Those that a person means; null where that can't be told here. */
-export function nodesMeant(text: string, can: readonly Known[]): Known[] | null {
+export function nodesMeant(text: string, can: readonly BurstNode[]): BurstNode[] | null {
   const wanted = text.trim();
   if (!wanted.startsWith("{")) return can.filter(({ node }) => node === wanted);
   const matchers = parseSelector(wanted);
@@ -103,7 +103,7 @@ export function requestOf(wish: Wish): BurstRequest | { fault: string } {
 }
 
 /** What it may cost, in words; empty where that can't be told. */
-export function costText(wish: Wish, meant: readonly Known[] | null): string {
+export function costText(wish: Wish, meant: readonly BurstNode[] | null): string {
   const [frequency, seconds] = [whole(wish.frequency), whole(wish.seconds)];
   if (frequency === null || seconds === null || frequency < 1 || seconds < 1) return "";
   const named = wish.cpus.trim() === "" ? null : cpusNamed(wish.cpus);
@@ -123,7 +123,7 @@ export function costText(wish: Wish, meant: readonly Known[] | null): string {
 }
 
 /** Which nodes are meant, in words. */
-export function meantText(text: string, meant: readonly Known[] | null): string {
+export function meantText(text: string, meant: readonly BurstNode[] | null): string {
   if (text.trim() === "") return "";
   if (meant === null) return "The server says which nodes these are.";
   if (meant.length === 0) return "No node of these asks for bursts now.";
@@ -132,7 +132,7 @@ export function meantText(text: string, meant: readonly Known[] | null): string 
 }
 
 /** The highest rate that any of them takes. */
-export const limitOf = (nodes: readonly Known[]): number =>
+export const limitOf = (nodes: readonly BurstNode[]): number =>
   nodes.reduce((most, one) => Math.max(most, one.burst_limit_hz ?? 0), 0);
 
 export const isUnderWay = ({ state }: Burst): boolean => state === "waiting" || state === "running";

@@ -48,15 +48,15 @@ function labelNames(): unknown[] {
   return names(source, /\.reach\("(\w+)"\)/g);
 }
 
-/** What the server counts of an agent's account itself. */
-function accountNames(): unknown[] {
-  return names(sourceOf("server/src/ingest/rows/resource.rs"), /add_count\(&mut account\.limits, "(\w+)"/g);
+/** What the server counts in an agent's report itself. */
+function countedNames(): unknown[] {
+  return names(sourceOf("server/src/ingest/rows/resource.rs"), /add_count\(&mut report\.limits, "(\w+)"/g);
 }
 
 describe("the words of limits", () => {
   it("are there for each that an agent or a server can report, and for no other", () => {
     expect(reportedNames()).toEqual(documentedNames());
-    expect(Object.keys(LIMIT_WORDS).sort()).toEqual([...reportedNames(), ...labelNames(), ...accountNames()].sort());
+    expect(Object.keys(LIMIT_WORDS).sort()).toEqual([...reportedNames(), ...labelNames(), ...countedNames()].sort());
   });
 });
 

@@ -221,6 +221,23 @@ describe("samples as a flame chart", () => {
       ["t3", 1],
     ]);
     expect(within(5)).toEqual([]);
+    // A thread is not offered for what it ran before its own hit, but for what it ran before another thread's.
+    const own = chartOf(
+      answer([
+        { at: 0, leaf: 1, tid: 9 },
+        { at: 10, leaf: 3, tid: 9 },
+        { at: 20, leaf: 1, tid: 8 },
+        { at: 30, leaf: 3, tid: 9 },
+        { at: 40, leaf: 3, tid: 8 },
+      ]),
+    );
+    const hits = [1, 3, 4];
+    expect(ranBefore(own, hits, 20 * MS).map(({ tid, samples: n }) => [tid, n])).toEqual([["8", 1]]);
+    expect(ranBefore(own, hits, 40 * MS).map(({ tid, samples: n }) => [tid, n])).toEqual([
+      ["9", 1],
+      ["8", 1],
+    ]);
+    expect(ranBefore(own, [], 40 * MS)).toEqual([]);
     // Threads of one name count together; the one with most stands for them.
     const pool = { ...chart, samples: { ...chart.samples, thread: chart.samples.thread.map(() => "worker") } };
     expect(ranBefore(pool, samples, 80 * MS)).toEqual([{ service: "s", thread: "worker", tid: "2", samples: 4 }]);

@@ -287,28 +287,34 @@ export interface Ran {
 }
 
 /**
- * Which threads were on the CPU up to `beforeNs` before samples with a hit, those samples left out; each sample once,
- * most first. `found`: the samples with a hit, in order.
+ * Which other threads were on the CPU up to `beforeNs` before samples with a hit. Samples with a hit are left out, and
+ * so are those of the hit's own thread; each sample counts once, most first. `found`: the samples with a hit, in order.
  */
 export function ranBefore({ samples }: Chart, found: readonly number[], beforeNs: number): Ran[] {
   const times = samples.offset_ns;
-  const isHit = new Set(found);
+  const tidOf = (i: number) => String(samples.tid[i] ?? "");
   const byTid = new Map<string, Ran>();
-  let next = 0;
-  for (const hit of found) {
-    const begin = Math.max(next, sampleFrom(samples, (times[hit] as number) - beforeNs));
-    for (let i = begin; i < hit; i++) {
-      if (isHit.has(i)) continue;
-      const tid = String(samples.tid[i] ?? "");
-      const [service, thread] = [samples.service[i] ?? "", samples.thread[i] ?? ""];
-      const known = byTid.get(tid) ?? { service, thread, tid, samples: 0 };
-      known.samples++;
-      byTid.set(tid, known);
+  // Backwards, so that the next hit is known, and the next one of a thread other than that hit's.
+  let next: number | null = null;
+  let nextOfOther: number | null = null;
+  let left = found.length;
+  for (let i = (found.at(-1) ?? -1) + 1; i-- > 0; ) {
+    const tid = tidOf(i);
+    if (found[left - 1] === i) {
+      left--;
+      if (next !== null && tidOf(next) !== tid) nextOfOther = next;
+      next = i;
+      continue;
     }
-    next = hit + 1;
+    const hit: number | null = next !== null && tidOf(next) !== tid ? next : nextOfOther;
+    if (hit === null || (times[hit] as number) - (times[i] as number) > beforeNs) continue;
+    const [service, thread] = [samples.service[i] ?? "", samples.thread[i] ?? ""];
+    const known = byTid.get(tid) ?? { service, thread, tid, samples: 0 };
+    known.samples++;
+    byTid.set(tid, known);
   }
   const byName = new Map<string, Ran>();
-  for (const one of [...byTid.values()].sort((a, b) => b.samples - a.samples)) {
+  for (const one of [...byTid.values()].reverse().sort((a, b) => b.samples - a.samples)) {
     const name = JSON.stringify([one.service, one.thread]);
     const known = byName.get(name);
     if (known === undefined) byName.set(name, { ...one });

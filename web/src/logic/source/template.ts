@@ -13,7 +13,7 @@ export interface Template {
   commit: string;
 }
 
-export interface Place {
+export interface SourcePosition {
   module: string;
   file: string;
   /** 0 where it is not known. */
@@ -71,7 +71,7 @@ function encoded(text: string): string {
 }
 
 /** The address of a place; null where the template is none, or what it asks for is not known. */
-export function sourceLink({ url, commit }: Template, place: Place): string | null {
+export function sourceLink({ url, commit }: Template, place: SourcePosition): string | null {
   if (templateFault(url) !== "" || place.file === "") return null;
   const values: Record<string, string> = {
     commit: encoded(commit || place.version),

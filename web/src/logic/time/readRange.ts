@@ -34,7 +34,7 @@ const HALF = /\s*([ap])\.?m\.?$/i;
 const SEPARATOR = /\s+(?:to|until|till)\s+|\s*[–—]\s*|\s+-\s+|\s*\.\.+\s*|\s*\/\s*/i;
 
 /** A moment, and the day that it stands for where a date alone was given. */
-interface Moment {
+interface TimePoint {
   ms: number;
   /** As the address holds it. */
   text: string;
@@ -44,7 +44,7 @@ interface Moment {
   onDay: ((year: number, month: number, day: number) => number) | null;
 }
 
-type Read = Moment | { fault: string };
+type Read = TimePoint | { fault: string };
 
 const isFault = <T>(read: T | { fault: string }): read is { fault: string } =>
   typeof read === "object" && read !== null && "fault" in read;
@@ -54,35 +54,35 @@ export function readRange(text: string, now: number): ReadRange {
   if (text.trim() === "") return { fault: `There is no time yet. ${ALLOWED}` };
   if (parts.length > 2) return { fault: `These are more than two times. ${ALLOWED}` };
   const [begin = "", end] = parts;
-  const from = readMoment(begin, now);
+  const from = readTimePoint(begin, now);
   if (isFault(from)) return from;
   if (end === undefined) return rangeFrom(from, now);
-  const until = readMoment(end, now);
+  const until = readTimePoint(end, now);
   if (isFault(until)) return until;
   return checked(from, endOf(from, until), now);
 }
 
 /** One time alone: a date is its whole day, everything else is the time since then. */
-function rangeFrom(from: Moment, now: number): ReadRange {
+function rangeFrom(from: TimePoint, now: number): ReadRange {
   if (from.dayEnd !== null && from.dayEnd <= now) return checked(from, fixed(from.dayEnd), now);
   if (from.onDay !== null && from.ms > now) return checked(onDayOf(from, now, -1), fixed(now, "now"), now);
   return checked(from, fixed(now, "now"), now);
 }
 
 /** The end of a range: a time of day lies behind its begin, a date's end is meant. */
-function endOf(from: Moment, until: Moment): Moment {
+function endOf(from: TimePoint, until: TimePoint): TimePoint {
   if (until.dayEnd !== null) return fixed(until.dayEnd);
   if (until.onDay === null) return until;
   const same = onDayOf(until, from.ms, 0);
   return same.ms > from.ms ? same : onDayOf(until, from.ms, 1);
 }
 
-function onDayOf(time: Moment, of: number, later: number): Moment {
+function onDayOf(time: TimePoint, of: number, later: number): TimePoint {
   const { year, month, day } = calendarOf(of);
   return { ...fixed(time.onDay?.(year, month, day + later) ?? time.ms), onDay: time.onDay };
 }
 
-function checked(from: Moment, until: Moment, now: number): ReadRange {
+function checked(from: TimePoint, until: TimePoint, now: number): ReadRange {
   // Both are times of day: the last ones that are over.
   if (from.onDay !== null && until.onDay !== null && from.ms > now) {
     return checked(
@@ -99,9 +99,9 @@ function checked(from: Moment, until: Moment, now: number): ReadRange {
   return { from: from.text, until: until.text };
 }
 
-const fixed = (ms: number, text = String(ms)): Moment => ({ ms, text, dayEnd: null, onDay: null });
+const fixed = (ms: number, text = String(ms)): TimePoint => ({ ms, text, dayEnd: null, onDay: null });
 
-function readMoment(given: string, now: number): Read {
+function readTimePoint(given: string, now: number): Read {
   const text = given.trim().replace(/\s+/g, " ");
   const lower = text.toLowerCase();
   if (text === "") return { fault: `A time is missing before or behind “to”. ${ALLOWED}` };
@@ -146,7 +146,7 @@ function unixTime(text: string): Read {
   return { fault: `${text} is no Unix time: give seconds (10 digits) or milliseconds (13 digits).` };
 }
 
-function dayOf(year: number, month: number, day: number): Moment {
+function dayOf(year: number, month: number, day: number): TimePoint {
   return { ...fixed(momentOf(year, month, day)), dayEnd: momentOf(year, month, day + 1) };
 }
 

@@ -6,7 +6,7 @@ import { Pairs } from "../tree/pairs.ts";
 import { STEP, type Steps } from "../tree/slices.ts";
 import { assembling, frameName, isOfSelf, ROOT, type Tree, widths } from "../tree/tree.ts";
 import { sorting } from "./sorting.ts";
-import { judge } from "./verdict.ts";
+import { testResultOf } from "./testResult.ts";
 
 /** What adds up: samples, and in a difference those of side A and both sides in the unit of the normalisation. */
 export interface Measures {
@@ -254,7 +254,7 @@ export class TreeBuilder {
       const [baseLevel, level] = ofSelf ? [baseSelfNorm, selfNorm] : [baseNorm, norm];
       delta[i] = (level[i] as number) - (baseLevel[i] as number);
       const [was, is] = isOfSelf(tree, source) ? [diff.baseSelf, tree.self] : [diff.baseTotal, tree.total];
-      const verdict =
+      const result =
         was[source] === before[i] && is[source] === after[i]
           ? {
               low: diff.low[source] as number,
@@ -262,11 +262,11 @@ export class TreeBuilder {
               strength: diff.strength[source] as number,
               state: diff.states[diff.state[source] as number] as string,
             }
-          : judge(before[i] as number, after[i] as number, diff.scale);
-      low[i] = verdict.low;
-      high[i] = verdict.high;
-      strength[i] = verdict.strength;
-      state[i] = Math.max(0, diff.states.indexOf(verdict.state));
+          : testResultOf(before[i] as number, after[i] as number, diff.scale);
+      low[i] = result.low;
+      high[i] = result.high;
+      strength[i] = result.strength;
+      state[i] = Math.max(0, diff.states.indexOf(result.state));
     }
     return { ...diff, baseTotal, baseSelf, baseNorm, norm, delta, low, high, baseSelfNorm, selfNorm, state, strength };
   }

@@ -70,9 +70,9 @@ function* applied(tree: Tree, { op, name }: Transform, free: number): Steps<Tree
 }
 
 /** Where a frame goes, given where its caller went; -1 for nowhere. */
-type Place = (node: number, above: number, builder: TreeBuilder) => number;
+type PlaceNode = (node: number, above: number, builder: TreeBuilder) => number;
 
-function* reshaped(tree: Tree, root: number, place: Place): Steps<Tree> {
+function* reshaped(tree: Tree, root: number, place: PlaceNode): Steps<Tree> {
   const builder = new TreeBuilder(tree);
   const image = new Int32Array(tree.size);
   image[ROOT] = root;

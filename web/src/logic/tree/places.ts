@@ -4,7 +4,7 @@
  */
 import type { FrameKey } from "./frameKey.ts";
 
-export interface Place {
+export interface FunctionSource {
   /** The whole path. */
   module: string;
   /** Empty when unknown. */
@@ -34,8 +34,8 @@ export function placesQuery({ name, module, kind }: FrameKey, from: number, unti
 }
 
 /** Files of the module of this base name, those with a build id first. */
-export function placesOf(rows: readonly (readonly unknown[])[], module: string): Place[] {
-  const places = new Map<string, Place>();
+export function placesOf(rows: readonly (readonly unknown[])[], module: string): FunctionSource[] {
+  const places = new Map<string, FunctionSource>();
   for (const [path, buildId, file, from, until] of rows) {
     const whole = String(path);
     if (!isOf(whole, module)) continue;
@@ -55,7 +55,7 @@ function isOf(path: string, module: string): boolean {
   return whole === module || whole.endsWith(`/${module}`);
 }
 
-export function sourceText({ file, from, until }: Place["sources"][number]): string {
+export function sourceText({ file, from, until }: FunctionSource["sources"][number]): string {
   if (until <= 0) return file;
   return from > 0 && from < until ? `${file}:${from}–${until}` : `${file}:${until}`;
 }

@@ -6,7 +6,7 @@
 import type { DiffAnswer, DiffColumns, FlamegraphAnswer, Measured, TreeColumns } from "../../api/types.ts";
 import type { Change } from "../colour.ts";
 import { kindsOfAnswer } from "./frameKey.ts";
-import { type Scale, scaleOf } from "./judge.ts";
+import { type Scale, scaleOf } from "./scale.ts";
 import { atOnce, STEP, type Steps } from "./slices.ts";
 
 /**

@@ -223,10 +223,19 @@ function RankChoice() {
 }
 
 function NoSamples() {
-  const { query } = page.value;
+  const { query, type, least, most } = page.value;
   const length = lengthOf(range.value);
+  const isBounded = isWait(type) && (least !== "" || most !== "");
   return (
     <EmptyNotice title="No samples in this window.">
+      {isBounded && (
+        <p>
+          Waits of other lengths are left out.{" "}
+          <button type="button" class="button" onClick={() => navigate({ least: "", most: "" })}>
+            Count waits of any length
+          </button>
+        </p>
+      )}
       {query !== "" && (
         <p>
           Nothing matches <code>{query}</code> here.{" "}
@@ -244,7 +253,7 @@ function NoSamples() {
         </p>
       )}
       {awaiting.value && <p class="dim">Looking again every few seconds.</p>}
-      {query === "" && <InstallLine />}
+      {query === "" && !isBounded && <InstallLine />}
     </EmptyNotice>
   );
 }

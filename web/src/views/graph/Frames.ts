@@ -5,6 +5,7 @@ import { startBeside } from "../../state/screen/spent.ts";
 
 export { Quality } from "../chart/Quality.tsx";
 export { ValueMenu } from "../chart/ValueMenu.tsx";
+export { WindowQuality } from "../chart/WindowQuality.tsx";
 export { FrameMenu } from "../flame/FrameMenu.tsx";
 export { Tooltip } from "../flame/Tooltip.tsx";
 export { SourcesDialog } from "../frame/SourcesDialog.tsx";

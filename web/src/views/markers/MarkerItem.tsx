@@ -2,11 +2,12 @@
 import type { Marker } from "../../api/types.ts";
 import { windowsAround } from "../../logic/compare/versions.ts";
 import { withMatcher } from "../../logic/labels/selector.ts";
+import { momentsBeside } from "../../logic/series/markers.ts";
 import { plainLine, plainText } from "../../logic/text/plain.ts";
 import { wholeText } from "../../logic/text/whole.ts";
 import { clock, day } from "../../logic/time/time.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { chartWindow, markers } from "../../state/moments/markers.ts";
+import { chartWindow, markers, NO_MARKERS, NONE_OLDER } from "../../state/moments/markers.ts";
 import { compareVersionsOf, say } from "../../state/moments/said.ts";
 import { compareWindows } from "../../state/moments/versions.ts";
 import { present } from "../../state/question/question.ts";
@@ -18,6 +19,9 @@ const TITLE_ROOM = 160;
 const TEXT_ROOM = 240;
 const ALL_TEXT = 20_000;
 const VALUE_ROOM = 60;
+
+/** What the server found itself has no id. */
+export const markerKey = ({ id, kind, time, title }: Marker) => `${kind} ${id} ${time} ${title}`;
 
 /** `12:04:05 version: shop 15`, in one line. */
 export function markerLine({ time, kind, title }: Marker): string {
@@ -35,10 +39,8 @@ function queryOf({ labels }: Marker): string {
 /** Other changes of the same service bound the windows: each side is of one version. */
 function compareAround(marker: Marker): void {
   const range = chartWindow();
-  const others = (markers.data.peek()?.markers ?? []).filter(
-    (one) => one.kind === "version" && one.id !== marker.id && one.labels.service === marker.labels.service,
-  );
-  const beside = others.map(({ time }) => time);
+  const answer = markers.data.peek();
+  const beside = momentsBeside(marker, answer?.markers ?? NO_MARKERS, answer?.older ?? NONE_OLDER);
   const pair = windowsAround(marker.time, range, beside, present.peek());
   if (pair === null) say("There is less than a second on one side of it: choose a longer range.", true);
   else compareWindows(pair, queryOf(marker), { chart: range });

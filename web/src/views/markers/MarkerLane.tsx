@@ -3,20 +3,19 @@
  * stands for. It is one stop of Tab; arrows go from sign to sign.
  */
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Marker } from "../../api/types.ts";
-import { groupMarkers, kindsText, type MarkerGroup } from "../../logic/series/markers.ts";
-import { count } from "../../logic/text/format.ts";
-import type { Window } from "../../logic/time/time.ts";
+import { groupMarkers, isNarrower, kindsText, type MarkerGroup } from "../../logic/series/markers.ts";
+import { count, plural } from "../../logic/text/format.ts";
+import { rangeText, type Window } from "../../logic/time/time.ts";
 import { page } from "../../state/address/page.ts";
-import { markers } from "../../state/moments/markers.ts";
+import { chartWindow, markers, NO_MARKERS, NONE_OLDER, zoomToTime } from "../../state/moments/markers.ts";
+import { present } from "../../state/question/question.ts";
 import { useDismiss, useSize } from "../ui/hooks.ts";
-import { KIND_MARKS, MarkerItem, markerLine } from "./MarkerItem.tsx";
+import { KIND_MARKS, MarkerItem, markerKey, markerLine } from "./MarkerItem.tsx";
 
 /** CSS pixels that a sign takes. */
 const SIGN = 24;
 const MOST_TOLD = 50;
 const EDGE = 8;
-const NONE: readonly Marker[] = [];
 /** What a group's sign shows is the kind that says most. */
 const RANK = ["version", "note", "burst", "agent"] as const;
 
@@ -30,17 +29,29 @@ const MOVES: Record<string, (at: number, last: number) => number> = {
 /** What a sign of several shows. */
 const numberText = (number: number) => (number > 99 ? "99+" : count(number));
 
-function signTitle({ markers: own }: MarkerGroup): string {
-  const [first] = own as [Marker];
-  if (own.length === 1) return markerLine(first);
-  return `${numberText(own.length)} markers: ${kindsText(own)}; first ${markerLine(first)}`;
+/** A name contains what is shown, so that who speaks to the machine can say it. */
+const signName = (group: MarkerGroup) =>
+  group.number > 99 ? `${numberText(group.number)}, ${signTitle(group)}` : signTitle(group);
+
+function signTitle(group: MarkerGroup): string {
+  const { markers: own, number, counts, older } = group;
+  const [first] = own;
+  if (number === 1 && first !== undefined) return markerLine(first);
+  const which = `${plural(number, "marker")}: ${kindsText(counts)}`;
+  return older > 0 || first === undefined
+    ? `${which}; ${rangeText(group, present.peek())}`
+    : `${which}; first ${markerLine(first)}`;
 }
 
 export function MarkerLane({ range }: { range: Window }) {
   const lane = useRef<HTMLDivElement>(null);
   const { width } = useSize(lane);
-  const all = page.value.markers ? (markers.data.value?.markers ?? NONE) : NONE;
-  const groups = useMemo(() => (width === 0 ? [] : groupMarkers(all, range, width, SIGN)), [all, range, width]);
+  const answer = page.value.markers ? markers.data.value : null;
+  const [told, older] = [answer?.markers ?? NO_MARKERS, answer?.older ?? NONE_OLDER];
+  const groups = useMemo(
+    () => (width === 0 ? [] : groupMarkers(told, older, range, width, SIGN)),
+    [told, older, range, width],
+  );
   const [at, setAt] = useState(0);
   const [open, setOpen] = useState<MarkerGroup | null>(null);
   const opener = useRef<HTMLButtonElement | null>(null);
@@ -64,18 +75,18 @@ export function MarkerLane({ range }: { range: Window }) {
     <div class="marker-root" ref={root}>
       <div class="marker-lane" ref={lane} role="group" aria-label="Markers" data-testid="markers" onKeyDown={onKeyDown}>
         {groups.map((group, i) => {
-          const kind = RANK.find((one) => group.markers.some((marker) => marker.kind === one)) ?? "note";
-          const number = group.markers.length;
+          const { number, counts } = group;
+          const kind = RANK.find((one) => counts[one] > 0) ?? "note";
           return (
             <button
-              key={group.markers[0]?.id}
+              key={`${group.from} ${group.x}`}
               type="button"
               class={`marker ${kind}`}
               style={{ left: `${group.x}px` }}
               tabIndex={i === stop ? 0 : -1}
               aria-haspopup="dialog"
               aria-expanded={open === group}
-              aria-label={signTitle(group)}
+              aria-label={signName(group)}
               title={signTitle(group)}
               onFocus={() => setAt(i)}
               onClick={(event) => {
@@ -88,7 +99,7 @@ export function MarkerLane({ range }: { range: Window }) {
           );
         })}
       </div>
-      {open !== null && <Told key={open.markers[0]?.id} group={open} beside={opener} onDone={close} />}
+      {open !== null && <Told key={`${open.from} ${open.x}`} group={open} beside={opener} onDone={close} />}
     </div>
   );
 }
@@ -117,11 +128,27 @@ function Told({ group, beside, onDone }: ToldProps) {
     <div class="marker-panel" ref={box} role="dialog" aria-label={signTitle(group)} data-testid="marker-panel">
       <ol>
         {newest.map((marker) => (
-          <MarkerItem key={`${marker.kind} ${marker.id}`} marker={marker} onDone={onDone} />
+          <MarkerItem key={markerKey(marker)} marker={marker} onDone={onDone} />
         ))}
       </ol>
-      {group.markers.length > newest.length && (
-        <p class="dim">{count(group.markers.length - newest.length)} older ones here: zoom into the time.</p>
+      {group.number > newest.length && (
+        <p class="dim">
+          {plural(group.number - newest.length, newest.length === 0 ? "marker" : "older marker")} here, not listed.{" "}
+          {isNarrower(group, chartWindow()) ? (
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                onDone();
+                zoomToTime(group);
+              }}
+            >
+              Zoom to all {count(group.number)}
+            </button>
+          ) : (
+            "They are within a second: narrow the selection."
+          )}
+        </p>
       )}
     </div>
   );

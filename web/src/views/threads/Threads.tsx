@@ -4,7 +4,6 @@ import { waitsText } from "../../logic/agents/loss.ts";
 import { threadsTable } from "../../logic/picture/threadsTable.ts";
 import { coveredShare, layerAt, stepAt, topOf } from "../../logic/series/stack.ts";
 import { cores, count, duration, percent, plural } from "../../logic/text/format.ts";
-import { unitOf } from "../../logic/text/unit.ts";
 import { clock } from "../../logic/time/time.ts";
 import { partOf } from "../../logic/waits/parts.ts";
 import {
@@ -29,7 +28,7 @@ import { TimeChart } from "../chart/TimeChart.tsx";
 import { useZoom } from "../chart/useZoom.ts";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
 import { actOnValue } from "../chart/valueActions.ts";
-import { Quality, WaitChips } from "../lazyViews.tsx";
+import { WaitChips, WindowQuality } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
@@ -50,7 +49,7 @@ export function Threads() {
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
-      {isOpen("data") && <Data />}
+      {isOpen("data") && <WindowQuality sums={threadSums.value} />}
       {shown.seconds === 0 ? <Nothing /> : <Course />}
       {shown.seconds > 0 && !hasWaits(shown) && <NoWaits />}
       <InTurns text={waitsText(answer.exposure)} />
@@ -58,18 +57,6 @@ export function Threads() {
       {shown.seconds > 0 && <Table shown={shown} of={answer.count} isWhole={answer.complete} by={answer.by} />}
       <QueueLengths />
     </>
-  );
-}
-
-/** What the word about the data, in the line above, is made of. */
-function Data() {
-  const source = threadSums.value;
-  const answer = source?.data.value ?? null;
-  if (source === null || answer === null || answer.samples === 0) return null;
-  return (
-    <div class="card data" aria-busy={source.stale.value}>
-      <Quality name="" answer={answer} unit={unitOf(answer)} />
-    </div>
   );
 }
 

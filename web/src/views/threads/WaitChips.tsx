@@ -60,7 +60,9 @@ export function WaitChips() {
   const ordered = inOrder([...seconds.keys()]).flatMap((name) => seconds.get(name) ?? []);
   const idle = states.find(({ name }) => name === IDLE);
   if (withoutWaits(query) === null) return null;
-  if (!isWoke && classes.length + states.length === 0) return null;
+  // Lengths that leave nothing are taken back here.
+  const isBounded = least !== "" || most !== "";
+  if (!isWoke && !isBounded && classes.length + states.length === 0) return null;
   return (
     <section class="wait-chips" aria-label={isWoke ? "Who ended waits" : "Which waits count"} data-testid="wait-chips">
       <ul>

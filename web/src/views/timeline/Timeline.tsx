@@ -14,7 +14,6 @@ import {
 } from "../../logic/flame/timeline.ts";
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { count, duration, plural } from "../../logic/text/format.ts";
-import { unitOf } from "../../logic/text/unit.ts";
 import { parseSpan, spanText } from "../../logic/time/spans.ts";
 import { goOn } from "../../logic/time/windows.ts";
 import { type Wait, type WaitLane, waitOfText, waitText } from "../../logic/waits/lanes.ts";
@@ -30,7 +29,7 @@ import {
 } from "../../state/answers/timeline.ts";
 import { MOST_MOMENTS } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { MarkerLane, MarkersMenu, Quality } from "../lazyViews.tsx";
+import { MarkerLane, MarkersMenu, WindowQuality } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { Before, HitBox } from "./Before.tsx";
@@ -44,22 +43,10 @@ export { startLane as start } from "../../state/answers/lane.ts";
 export function Timeline() {
   return (
     <>
-      {isOpen("data") && <Data />}
+      {isOpen("data") && <WindowQuality sums={timelineSums.value} />}
       <TimelineCard />
       <Before />
     </>
-  );
-}
-
-/** What the word about the data, in the line above, is made of. */
-function Data() {
-  const source = timelineSums.value;
-  const answer = source?.data.value ?? null;
-  if (source === null || answer === null || answer.samples === 0) return null;
-  return (
-    <div class="card data" aria-busy={source.stale.value}>
-      <Quality name="" answer={answer} unit={unitOf(answer)} />
-    </div>
   );
 }
 

@@ -30,7 +30,7 @@ use crate::signals::Stop;
 use crate::stack::{alive, start_agent};
 use compare::{Function, Share};
 use profile::Profile;
-use programs::{Pace, Program, Window};
+use programs::{Program, RunTiming, Window};
 
 /// What the figures mean, below the flags.
 const MEANING: &str = "\
@@ -123,13 +123,13 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ));
     figures.table("");
     for runtime in runtimes {
-        let pace = Pace {
+        let timing = RunTiming {
             warm_up: args.warm_up,
             seconds: args.seconds,
             frequency_hz: args.frequency,
         };
         let compared = watched
-            .compare(runtime, &folder, pace)
+            .compare(runtime, &folder, timing)
             .with_context(|| runtime.title())?;
         compared.tell(runtime, figures);
     }
@@ -148,11 +148,11 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    fn compare(&mut self, runtime: &Runtime, folder: &Path, pace: Pace) -> Result<Compared> {
+    fn compare(&mut self, runtime: &Runtime, folder: &Path, timing: RunTiming) -> Result<Compared> {
         println!("\n{}: {}", runtime.title(), notes::what(runtime.language));
         let out = folder.join("profiles");
         fs::create_dir_all(&out).with_context(|| format!("can't make {}", out.display()))?;
-        let program = Program::new(runtime, folder, &out, pace, self.stop);
+        let program = Program::new(runtime, folder, &out, timing, self.stop);
         let (window, theirs) = program.measure(|window| self.wait_stored(window.until_ms))?;
         let ours = self.ours(runtime.language, window)?;
         for (name, profile) in [("agent", &ours), ("other", &theirs)] {

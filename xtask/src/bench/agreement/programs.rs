@@ -38,13 +38,13 @@ const ORDER: &str = r#"{"customer":"somebody","offers":[{"name":"a","price":3,"w
 
 /// How long and how often.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct RunTiming {
     pub(super) warm_up: u64,
     pub(super) seconds: u64,
     pub(super) frequency_hz: u32,
 }
 
-impl Pace {
+impl RunTiming {
     fn interval_us(self) -> u64 {
         1_000_000 / u64::from(self.frequency_hz.max(1))
     }
@@ -67,7 +67,7 @@ struct Told {
 }
 
 /// A function's known share in percent, beside what the other profiler saw.
-pub(super) struct Known {
+pub(super) struct KnownShare {
     pub(super) window: Window,
     pub(super) theirs: Profile,
     pub(super) percent: f64,
@@ -80,17 +80,23 @@ pub(super) struct Program<'a> {
     folder: &'a Path,
     /// Where this run's files go.
     out: &'a Path,
-    pace: Pace,
+    timing: RunTiming,
     stop: &'a Stop,
 }
 
 impl<'a> Program<'a> {
-    pub(super) fn new(runtime: &'a Runtime, folder: &'a Path, out: &'a Path, pace: Pace, stop: &'a Stop) -> Self {
+    pub(super) fn new(
+        runtime: &'a Runtime,
+        folder: &'a Path,
+        out: &'a Path,
+        timing: RunTiming,
+        stop: &'a Stop,
+    ) -> Self {
         Program {
             runtime,
             folder,
             out,
-            pace,
+            timing,
             stop,
         }
     }
@@ -113,21 +119,21 @@ impl<'a> Program<'a> {
         command.arg(source("shop.py")).arg(port(&address)).args(markdown()?);
         let mut service = Running::start(&mut command)?;
         let asking = Asking::start(&address);
-        self.pause(self.pace.warm_up, &mut service)?;
+        self.pause(self.timing.warm_up, &mut service)?;
         let out = self.out.join("python.raw");
         // What it says goes to standard error.
         let mut spy = Command::new("sh");
         spy.args(["-c", r#"exec "$0" "$@" 2>&1"#])
             .arg(programs.join("py-spy"))
             .args(["record", "--pid", &service.tgid().to_string()])
-            .args(["--duration", &self.pace.seconds.to_string()])
-            .args(["--rate", &self.pace.frequency_hz.to_string()])
+            .args(["--duration", &self.timing.seconds.to_string()])
+            .args(["--rate", &self.timing.frequency_hz.to_string()])
             .args(["--format", "raw", "--full-filenames", "--output"])
             .arg(&out);
         let mut spy = Running::start(&mut spy)?;
         spy.wait_for("Sampling process")?;
         let from_ms = now_ms();
-        self.pause(self.pace.seconds, &mut service)?;
+        self.pause(self.timing.seconds, &mut service)?;
         let window = Window {
             tgid: service.tgid(),
             from_ms,
@@ -170,11 +176,11 @@ impl<'a> Program<'a> {
         command
             .args(options)
             .args(["--cpu-prof", "--cpu-prof-interval"])
-            .arg(self.pace.interval_us().to_string())
+            .arg(self.timing.interval_us().to_string())
             .args(["--cpu-prof-name", CPU_PROFILE, "--cpu-prof-dir"])
             .arg(self.out)
             .arg(source(name))
-            .args([self.pace.warm_up.to_string(), self.pace.seconds.to_string()]);
+            .args([self.timing.warm_up.to_string(), self.timing.seconds.to_string()]);
         command
     }
 
@@ -219,16 +225,16 @@ impl<'a> Program<'a> {
     }
 
     /// The same of a program whose one function has a share that is known; none where nothing is in doubt.
-    pub(super) fn measure_known(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<Option<Known>> {
-        let pace = Pace {
-            warm_up: self.pace.warm_up.min(KNOWN_WARM_UP),
-            seconds: self.pace.seconds.min(KNOWN_SECONDS),
-            ..self.pace
+    pub(super) fn measure_known(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<Option<KnownShare>> {
+        let timing = RunTiming {
+            warm_up: self.timing.warm_up.min(KNOWN_WARM_UP),
+            seconds: self.timing.seconds.min(KNOWN_SECONDS),
+            ..self.timing
         };
-        Program { pace, ..*self }.known(stored)
+        Program { timing, ..*self }.known(stored)
     }
 
-    fn known(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<Option<Known>> {
+    fn known(&self, stored: impl FnOnce(Window) -> Result<()>) -> Result<Option<KnownShare>> {
         let (told, theirs) = match self.runtime.language {
             Language::Node => {
                 let told = self.tell_window(&mut self.node_command(&["--allow-natives-syntax"], "known.js"), stored)?;
@@ -245,7 +251,7 @@ impl<'a> Program<'a> {
         };
         let truth = told.truth.as_deref().context("the program has not told the truth")?;
         let share = truth.rsplit(' ').next().unwrap_or_default();
-        Ok(Some(Known {
+        Ok(Some(KnownShare {
             window: told.window,
             theirs,
             percent: share.parse().with_context(|| format!("no share in `{truth}`"))?,
@@ -254,9 +260,9 @@ impl<'a> Program<'a> {
 
     /// The first arguments of the programs that begin and end their profiler themselves.
     fn times(&self, command: &mut Command, out: &Path) {
-        let Pace { warm_up, seconds, .. } = self.pace;
+        let RunTiming { warm_up, seconds, .. } = self.timing;
         command.args([warm_up.to_string(), seconds.to_string()]).arg(out);
-        command.arg(self.pace.interval_us().to_string());
+        command.arg(self.timing.interval_us().to_string());
     }
 
     /// Runs a program that says where the window begins and ends.

@@ -4,6 +4,9 @@ use super::common::{Fields, damaged};
 use crate::api::openapi::schema::{count, flag, integer, list, map, object, or_null, text, words};
 use serde_json::{Value, json};
 
+/// Kinds of markers.
+const KINDS: [&str; 4] = ["note", "version", "agent", "burst"];
+
 /// What a request has; it has no other fields.
 pub(super) fn sent<'f>(about: &str, fields: impl IntoIterator<Item = (&'f str, Value)>) -> Value {
     let mut schema = object(about, fields);
@@ -24,7 +27,7 @@ pub(super) fn notes() -> Fields {
                 "kind",
                 words(
                     "Whether it was sent, a version came, an agent began, or a node was looked at more closely.",
-                    ["note", "version", "agent", "burst"],
+                    KINDS,
                 ),
             ),
             ("time", integer("When, in Unix milliseconds.")),
@@ -35,6 +38,18 @@ pub(super) fn notes() -> Fields {
             ("title", text("What happened.")),
             ("text", text("More of it. It may be empty.")),
             ("labels", labels()),
+        ],
+    );
+    let number = json!({"type": "integer", "minimum": 1});
+    let older = object(
+        "Markers of one step.",
+        [
+            ("from", integer("The step's start in Unix milliseconds.")),
+            (
+                "until",
+                integer("The step's end in Unix milliseconds, which is not part of it."),
+            ),
+            ("counts", map("How many there are of each kind that is there.", number)),
         ],
     );
     let markers = vec![
@@ -48,7 +63,21 @@ pub(super) fn notes() -> Fields {
             "markers",
             list("In the order of time, at most 2,000: the newest.", marker),
         ),
-        ("complete", flag("Whether there are no more.")),
+        (
+            "older",
+            list(
+                "How many more there are, by the steps of a usual chart that have any. In the order of time.",
+                older,
+            ),
+        ),
+        (
+            "uncounted",
+            list(
+                "Kinds that are left out, since there are more of them than can be told apart.",
+                words("A kind.", KINDS),
+            ),
+        ),
+        ("complete", flag("Whether `markers` has all of them.")),
     ];
     let time = json!({"anyOf": [{"type": "string"}, {"type": "integer"}],
         "description": "RFC 3339 or Unix milliseconds, at most a day ahead. Without it, now."});

@@ -2,6 +2,8 @@
 //!
 //! In: an engine, a snapshot and a question. Out: moments with labels. Judges nothing, and keeps nothing.
 
+pub(crate) mod newest;
+
 use crate::hash::MixState;
 use crate::label::Label;
 use crate::query::ask::question::Question;
@@ -20,68 +22,30 @@ use arrow::datatypes::Int64Type;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Most changes of each kind; beyond them the earliest are told.
-pub const MOST_CHANGES: usize = 1_000;
-
-/// What changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeKind {
-    /// A version of a service's program came while, or after, another one ran.
-    Version,
-    /// An agent began.
-    Agent,
-}
-
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Unix nanoseconds.
     pub at_ns: i64,
-    /// What kind of change it is.
-    pub kind: ChangeKind,
     /// What the page writes at the mark.
     pub title: String,
     /// Of the samples that changed, by the labels' names.
     pub labels: BTreeMap<String, String>,
 }
 
-/// Changes in the order of time.
-#[derive(Debug, Default)]
-pub struct Changes {
-    /// In the order of their times.
-    pub list: Vec<Change>,
-    /// There are no more.
-    pub complete: bool,
-}
-
-impl Changes {
-    /// Takes others in.
-    pub fn add(&mut self, other: Changes) {
-        self.complete &= other.complete;
-        self.list.extend(other.list);
-    }
-
-    fn of(mut list: Vec<Change>) -> Changes {
-        list.sort_by(|a, b| (a.at_ns, a.kind, &a.title, &a.labels).cmp(&(b.at_ns, b.kind, &b.title, &b.labels)));
-        let complete = list.len() <= MOST_CHANGES;
-        list.truncate(MOST_CHANGES);
-        Changes { list, complete }
-    }
-}
-
 /// Stands between the values of one group; no label's value has it.
 const BETWEEN: char = '\u{1f}';
 
 /// Where in the window a version of a service's program first has samples, to the step: of each service and process
-/// the version that was there first is no change.
+/// the version that was there first is no change. In no order, at most as many as the engine tells groups apart.
 pub async fn version_changes(
     engine: &Engine,
     snapshot: &Snapshot,
     question: &Question,
     steps: Steps,
-) -> Result<Changes, QueryError> {
+) -> Result<Vec<Change>, QueryError> {
     let Some(version) = Label::parse("version") else {
-        return Ok(Changes::of(Vec::new()));
+        return Ok(Vec::new());
     };
     let days = Days::of(question.window);
     let (services, processes, versions) = tokio::try_join!(
@@ -96,13 +60,13 @@ pub async fn version_changes(
         names.insert(*id, name.into());
     }
     if names.is_empty() {
-        return Ok(Changes::of(Vec::new()));
+        return Ok(Vec::new());
     }
     let (by, limit) = (GroupBy::Id(Arc::new(names)), engine.limits().cells);
     let selected = scope(snapshot, question).await?;
     let new = || GroupCounts::new("series_id", by.clone(), steps, limit);
     let (counts, _held) = count_selected(snapshot, question, &selected, new).await?;
-    Ok(Changes::of(changes_of(&counts.grouped().groups, steps)))
+    Ok(changes_of(&counts.grouped().groups, steps))
 }
 
 /// The first step of each version, but for the earliest of its program.
@@ -124,7 +88,6 @@ fn changes_of(groups: &[(Arc<str>, Group)], steps: Steps) -> Vec<Change> {
             let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
             changes.push(Change {
                 at_ns: steps.bounds(step).0,
-                kind: ChangeKind::Version,
                 title: format!("{service}: version {version}"),
                 labels: labels.into(),
             });
@@ -133,11 +96,15 @@ fn changes_of(groups: &[(Arc<str>, Group)], steps: Steps) -> Vec<Change> {
     changes
 }
 
-/// Where in the window an agent began: with the first batch of an instance.
-pub async fn agent_starts(snapshot: &Snapshot, question: &Question) -> Result<Changes, QueryError> {
+/// Tells where in the window an agent began: with the first batch of an instance. In no order, and without keeping any:
+/// a fleet may start at once.
+pub async fn agent_starts(
+    snapshot: &Snapshot,
+    question: &Question,
+    mut tell: impl FnMut(Change) + Send,
+) -> Result<(), QueryError> {
     let window = question.window;
     let columns = ["node", "instance", "number", "from_ns", "agent_version"];
-    let mut changes = Vec::new();
     collect_rows(snapshot, "batches", Days::of(window).filter(), &columns, |batch| {
         let text = |column: usize| batch.column(column).as_string::<i32>();
         let numbers = |column: usize| batch.column(column).as_primitive::<Int64Type>();
@@ -150,21 +117,14 @@ pub async fn agent_starts(snapshot: &Snapshot, question: &Question) -> Result<Ch
             }
             let labels = [("node", nodes.value(row)), ("instance", instances.value(row))];
             let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            changes.push(Change {
+            tell(Change {
                 at_ns,
-                kind: ChangeKind::Agent,
                 title: format!("{}: agent {} started", nodes.value(row), versions.value(row)),
                 labels: labels.into(),
             });
-            // As many as are told, and one more: of a fleet that starts at once most are left out.
-            if changes.len() > 4 * MOST_CHANGES {
-                changes.sort_by_key(|change| change.at_ns);
-                changes.truncate(MOST_CHANGES + 1);
-            }
         }
     })
-    .await?;
-    Ok(Changes::of(changes))
+    .await
 }
 
 #[cfg(test)]

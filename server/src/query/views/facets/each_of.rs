@@ -1,4 +1,4 @@
-//! Hands each row to several collectors.
+//! Hands each row to several accumulators.
 
 use crate::column::coded::Projection;
 use crate::query::count::scan::{Accumulator, Rows};
@@ -9,7 +9,7 @@ use crate::query::plan::resolution::TimeResolution;
 #[derive(Debug, Clone)]
 pub(crate) struct EachOf<C> {
     pub(crate) each: Vec<C>,
-    /// All columns, each once, and the places of each collector's among them.
+    /// All columns, each once, and the places of each accumulator's among them.
     columns: Vec<Projection>,
     places: Vec<Vec<usize>>,
 }

@@ -1,6 +1,6 @@
 //! What a question selects, counted: the plan of what is read, and then its rows.
 //!
-//! In: a snapshot, a question and its scope. Out: what a collector has made of each selected sample, and what was
+//! In: a snapshot, a question and its scope. Out: what an accumulator has made of each selected sample, and what was
 //! observed of the question's window.
 
 pub(crate) mod senders;
@@ -13,7 +13,7 @@ use crate::query::plan::read_plan::ReadPlan;
 use crate::query::plan::scope::ResolvedSelector;
 use crate::store::Snapshot;
 
-/// Hands every selected sample to a collector. The account holds what that takes.
+/// Hands every selected sample to an accumulator. The reservation holds what that takes.
 pub(crate) async fn count_selected<C: Accumulator>(
     snapshot: &Snapshot,
     question: &Question,

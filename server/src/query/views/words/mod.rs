@@ -68,7 +68,7 @@ pub struct Found {
 }
 
 /// Label and value of a hit; of a function its module and kind too.
-type Known = (String, String, Option<(String, Kind)>);
+type HitKey = (String, String, Option<(String, Kind)>);
 
 /// Hits as they come.
 struct Hits {
@@ -76,12 +76,12 @@ struct Hits {
     limit: usize,
     /// The worst on top.
     best: BinaryHeap<Hit>,
-    known: HashSet<Known, foldhash::fast::RandomState>,
+    known: HashSet<HitKey, foldhash::fast::RandomState>,
     texts_bytes: usize,
     held: Reservation,
     counts: BTreeMap<String, usize>,
     complete: bool,
-    room: Result<(), QueryError>,
+    reserved: Result<(), QueryError>,
 }
 
 impl Hits {
@@ -89,7 +89,7 @@ impl Hits {
         let Some(rank) = self.word.rank(value) else { return };
         let frame = frame.map(|name| (name.module.to_string(), name.kind));
         let key = (label.to_owned(), value.to_owned(), frame);
-        if self.room.is_err() || self.known.contains(&key) {
+        if self.reserved.is_err() || self.known.contains(&key) {
             return;
         }
         if self.known.len() >= MOST_HITS {
@@ -112,7 +112,7 @@ impl Hits {
             self.best.pop();
         }
         if self.known.len() % 256 == 1 {
-            self.room = self.held.resize(self.known.len() * HIT_BYTES + self.texts_bytes);
+            self.reserved = self.held.resize(self.known.len() * HIT_BYTES + self.texts_bytes);
         }
     }
 }
@@ -141,7 +141,7 @@ pub async fn search(
         held: Reservation::new(snapshot, "hits of a word"),
         counts: BTreeMap::new(),
         complete: true,
-        room: Ok(()),
+        reserved: Ok(()),
     };
     of_series(snapshot, &days, &mut hits).await?;
     of_processes(snapshot, &days, &mut hits).await?;
@@ -161,7 +161,7 @@ pub async fn search(
             .iter()
             .for_each(|name| hits.look_at(Label::Thread.column(), name, None)),
     }
-    hits.room?;
+    hits.reserved?;
     Ok(Found {
         hits: hits.best.into_sorted_vec(),
         counts: hits.counts,

@@ -22,9 +22,9 @@ use std::collections::HashMap;
 
 const HOUR: &str = "1970-01-01T01";
 
-fn encode(rows: &RecordBatch, effort: WriteProfile) -> Result<Option<Encoded>, StoreError> {
+fn encode(rows: &RecordBatch, profile: WriteProfile) -> Result<Option<Encoded>, StoreError> {
     let samples = FreshSamples::of_batch(rows);
-    row_group::encode(HOUR, &[Arc::new(samples)], effort, &Provenance::default())
+    row_group::encode(HOUR, &[Arc::new(samples)], profile, &Provenance::default())
 }
 
 /// Every column of `samples` with values of its kind: few and many distinct ones, long runs, and absent ones.
@@ -185,13 +185,13 @@ fn by_arrow(bytes: &Bytes) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn what_the_store_writes_reads_as_arrow_reads_it() {
-    for effort in [WriteProfile::Fresh, WriteProfile::Compact] {
-        let encoded = encode(&rows(70_000), effort).unwrap().unwrap();
+    for profile in [WriteProfile::Fresh, WriteProfile::Compact] {
+        let encoded = encode(&rows(70_000), profile).unwrap().unwrap();
         let store = stored(encoded.bytes.clone(), &encoded.file);
         assert_eq!(read_all(&store, &encoded.file).await.unwrap(), by_arrow(&encoded.bytes));
         assert!(
             in_pieces(&encoded.bytes).unwrap() == by_arrow(&encoded.bytes),
-            "{effort:?}"
+            "{profile:?}"
         );
         // And without a way round by arrays: every column is written as this room reads it.
         let footer = Footers::new(1 << 20)
@@ -205,7 +205,7 @@ async fn what_the_store_writes_reads_as_arrow_reads_it() {
                 let chunk = Chunk { index, start, bytes };
                 let is_direct = coded(&chunk, rows, &mut Unzip::new().unwrap()).unwrap().is_some()
                     || packed(&chunk, rows, &mut Unzip::new().unwrap()).unwrap().is_some();
-                assert!(is_direct, "{effort:?}: {}", column.column_path());
+                assert!(is_direct, "{profile:?}: {}", column.column_path());
             }
         }
     }

@@ -7,7 +7,7 @@
 use crate::column::runs::Runs;
 use std::cmp::Reverse;
 
-/// Counts by home and code that are held at a time, at most: 16 MB.
+/// Counts by thread group and code that are held at a time, at most: 16 MB.
 const MAX_COUNTS: usize = 1 << 22;
 
 /// Different bytes.
@@ -33,18 +33,18 @@ fn smallness(high: u32, low: u32) -> u32 {
     (high + 2) * (low + 2)
 }
 
-/// The same where rows have homes, runs of rows of which each has mostly codes of its own: a home's codes have bytes
+/// The same where rows have thread groups, of which each has mostly codes of its own: a group's codes have bytes
 /// of their own, as many as the sides of a square in which they all have room. Some codes stand for nothing then.
 /// `None`: there are too many for that.
-pub(crate) fn by_home(codes: &[u32], homes: &Runs, values: usize) -> Option<Vec<u32>> {
-    let count = homes.iter().map(|(home, _)| *home as usize + 1).max()?;
+pub(crate) fn by_thread_group(codes: &[u32], thread_groups: &Runs, values: usize) -> Option<Vec<u32>> {
+    let count = thread_groups.iter().map(|(group, _)| *group as usize + 1).max()?;
     if count * values > MAX_COUNTS {
         return None;
     }
     let mut counts = vec![0_u32; count * values];
     let mut from = 0;
-    for (home, rows) in homes {
-        let counts = &mut counts[*home as usize * values..][..values];
+    for (group, rows) in thread_groups {
+        let counts = &mut counts[*group as usize * values..][..values];
         let end = from + *rows as usize;
         codes
             .get(from..end)?
@@ -52,15 +52,15 @@ pub(crate) fn by_home(codes: &[u32], homes: &Runs, values: usize) -> Option<Vec<
             .for_each(|code| counts[*code as usize] += 1);
         from = end;
     }
-    // Of each home the codes that come there more often than elsewhere.
-    let mut of_home: Vec<Vec<(u32, u32)>> = vec![Vec::new(); count];
+    // Of each thread group the codes that come there more often than elsewhere.
+    let mut of_group: Vec<Vec<(u32, u32)>> = vec![Vec::new(); count];
     for code in 0..values {
-        let here = |home: usize| counts[home * values + code];
-        let home = (0..count).max_by_key(|home| here(*home))?;
-        of_home[home].push((here(home), code as u32));
+        let here = |group: usize| counts[group * values + code];
+        let group = (0..count).max_by_key(|group| here(*group))?;
+        of_group[group].push((here(group), code as u32));
     }
     let (mut of_code, mut first) = (vec![0; values], 0);
-    for mut codes in of_home {
+    for mut codes in of_group {
         codes.sort_by_key(|(count, _)| Reverse(*count));
         let side = (1..BYTES)
             .find(|side| (side * side) as usize >= codes.len())
@@ -78,10 +78,10 @@ pub(crate) fn by_home(codes: &[u32], homes: &Runs, values: usize) -> Option<Vec<
     Some(of_code)
 }
 
-/// Rows of pages that end where a home does, unless they would be shorter than `least`, and after `most` rows.
-pub(crate) fn pages_of_homes(homes: &Runs, least: usize, most: usize) -> Vec<usize> {
+/// Rows of pages that end where a thread group does, unless they would be shorter than `least`, and after `most` rows.
+pub(crate) fn pages_of_thread_groups(thread_groups: &Runs, least: usize, most: usize) -> Vec<usize> {
     let (mut pages, mut page) = (Vec::new(), 0);
-    for (_, rows) in homes {
+    for (_, rows) in thread_groups {
         if page >= least {
             pages.push(std::mem::take(&mut page));
         }
@@ -119,14 +119,14 @@ mod tests {
 
     #[test]
     fn each_home_has_bytes_of_its_own_and_each_code_a_place() {
-        // The odd ones come in one home, the even ones in the other, which comes again.
-        let (mut rows, mut homes) = (Vec::new(), Runs::new());
-        for (home, odd) in [(0, 1), (1, 0), (0, 1)] {
+        // The odd ones come in one thread group, the even ones in the other, which comes again.
+        let (mut rows, mut thread_groups) = (Vec::new(), Runs::new());
+        for (group, odd) in [(0, 1), (1, 0), (0, 1)] {
             let own: Vec<u32> = codes().into_iter().filter(|code| code % 2 == odd).collect();
-            homes.push((home, own.len() as u32));
+            thread_groups.push((group, own.len() as u32));
             rows.extend(own);
         }
-        let places = by_home(&rows, &homes, 600).unwrap();
+        let places = by_thread_group(&rows, &thread_groups, 600).unwrap();
         let mut all = places.clone();
         all.sort_unstable();
         all.dedup();
@@ -138,16 +138,16 @@ mod tests {
             assert!(bytes.iter().all(|byte| own.contains(byte)), "{code}: {place:x}");
         }
         assert_eq!([places[1], places[0]], [0, 18 << 8 | 18]);
-        // So many homes have no room.
-        let homes: Runs = (0..300).map(|home| (home, rows.len() as u32 / 300)).collect();
-        assert_eq!(by_home(&rows, &homes, 600), None);
+        // So many thread groups have no room.
+        let thread_groups: Runs = (0..300).map(|group| (group, rows.len() as u32 / 300)).collect();
+        assert_eq!(by_thread_group(&rows, &thread_groups, 600), None);
     }
 
     #[test]
     fn pages_end_with_homes_but_are_neither_short_nor_long() {
-        let homes = vec![(0, 3), (1, 4), (0, 1), (2, 25), (1, 1)];
-        assert_eq!(pages_of_homes(&homes, 5, 10), [7, 10, 10, 6, 1]);
-        assert_eq!(pages_of_homes(&Runs::new(), 5, 10), [0; 0]);
-        assert_eq!(pages_of_homes(&vec![(0, 20)], 5, 10), [10, 10]);
+        let thread_groups = vec![(0, 3), (1, 4), (0, 1), (2, 25), (1, 1)];
+        assert_eq!(pages_of_thread_groups(&thread_groups, 5, 10), [7, 10, 10, 6, 1]);
+        assert_eq!(pages_of_thread_groups(&Runs::new(), 5, 10), [0; 0]);
+        assert_eq!(pages_of_thread_groups(&vec![(0, 20)], 5, 10), [10, 10]);
     }
 }

@@ -4,7 +4,7 @@ use crate::column::coded::code_numbers;
 use crate::column::runs::{Runs, dense};
 use crate::store::buffer::interner::{Interner, Names};
 use crate::store::format::write::bits::{Blocks, CodeStream, deltas, run};
-use crate::store::format::write::code_order::pages_of_homes;
+use crate::store::format::write::code_order::pages_of_thread_groups;
 use crate::store::format::write::page_plan::{Compressors, PagePlan};
 use crate::store::format::write::pages::{Built, Chunk};
 use crate::store::format::write::rows_file::{MAX_RANGE_STRING_BYTES, Ranges, WriteProfile};
@@ -44,21 +44,21 @@ pub(crate) fn counting() -> std::io::Result<Compressor<'static>> {
 
 /// Runs of rows of which each mostly has stacks of its own: threads of one name, of one service, run the same code on
 /// every node.
-pub(crate) fn homes(origins: &Runs, book: &Interner) -> Runs {
+pub(crate) fn thread_groups(origins: &Runs, interner: &Interner) -> Runs {
     let mut known: HashMap<(u32, u32), u32, foldhash::fast::RandomState> = HashMap::default();
     let of_rows = origins.iter().map(|(origin, rows)| {
         let next = known.len() as u32;
-        let key = (book.series_of(*origin).service, book.origins[*origin].thread);
+        let key = (interner.series_of(*origin).service, interner.origins[*origin].thread);
         (*known.entry(key).or_insert(next), *rows)
     });
-    let mut homes = Runs::new();
-    for (home, rows) in of_rows {
-        match homes.last_mut() {
-            Some((last, count)) if *last == home => *count += rows,
-            _ => homes.push((home, rows)),
+    let mut thread_groups = Runs::new();
+    for (group, rows) in of_rows {
+        match thread_groups.last_mut() {
+            Some((last, count)) if *last == group => *count += rows,
+            _ => thread_groups.push((group, rows)),
         }
     }
-    homes
+    thread_groups
 }
 
 /// A row group as it grows, column by column.
@@ -94,10 +94,10 @@ impl Group<'_> {
         }
         let mut sink = TrackedWrite::new(Vec::with_capacity(times.len() * 5));
         let mut chunk = Chunk::new(&mut sink);
-        let most = self.compressors.effort.page_rows();
-        let pages = match self.compressors.effort {
+        let most = self.compressors.profile.page_rows();
+        let pages = match self.compressors.profile {
             WriteProfile::Fresh => Vec::new(),
-            WriteProfile::Compact => pages_of_homes(origins, LEAST_PAGE_OF_THREAD, most),
+            WriteProfile::Compact => pages_of_thread_groups(origins, LEAST_PAGE_OF_THREAD, most),
         };
         let mut rest = times;
         for rows in pages.into_iter().chain(std::iter::repeat(most)) {
@@ -107,7 +107,7 @@ impl Group<'_> {
             let (page, behind) = rest.split_at(rows.min(rest.len()));
             rest = behind;
             let mut plain = Vec::with_capacity(page.len() * 5);
-            let blocks = match self.compressors.effort {
+            let blocks = match self.compressors.profile {
                 WriteProfile::Fresh => Blocks::Small,
                 WriteProfile::Compact => Blocks::smallest(page),
             };
@@ -212,19 +212,19 @@ impl Group<'_> {
     }
 
     /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent.
-    /// `homes`: as of [`homes`], where rows of one have few of them.
+    /// `thread_groups`: as of [`thread_groups`], where rows of one have few of them.
     pub(crate) fn numbers_of(
         &mut self,
         name: &str,
         rows: &[u32],
         numbers: impl ExactSizeIterator<Item = Option<i64>>,
         bytes: usize,
-        homes: &Runs,
+        thread_groups: &Runs,
     ) -> Result<(), ParquetError> {
         let (keys, values) = code_numbers(numbers);
         let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
-        let way = self.compressors.way_of_pages(&rows, values.len(), homes)?;
-        self.numbers(name, CodeStream::of_rows(&rows), &values, bytes, &way)
+        let plan = self.compressors.plan_of_pages(&rows, values.len(), thread_groups)?;
+        self.numbers(name, CodeStream::of_rows(&rows), &values, bytes, &plan)
     }
 
     /// Numbers of 64 bits row by row.
@@ -237,17 +237,17 @@ impl Group<'_> {
         self.numbers(name, CodeStream::of_rows(&keys), &values, 8, &PagePlan::default())
     }
 
-    /// Stacks by their codes, row by row. `homes`: as of [`homes`]; none where rows stand by their stacks.
+    /// Stacks by their codes, row by row. `thread_groups`: as of [`thread_groups`]; none where rows stand by stacks.
     pub(crate) fn stacks(
         &mut self,
         codes: impl ExactSizeIterator<Item = u32>,
-        homes: &Runs,
-        book: &Interner,
+        thread_groups: &Runs,
+        interner: &Interner,
     ) -> Result<(), ParquetError> {
-        let (mut keys, kept) = dense(codes, book.stacks.len());
-        let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
-        let way = self.compressors.way_of_stacks(&keys, ids.len(), homes)?;
-        if let Some(places) = &way.places {
+        let (mut keys, kept) = dense(codes, interner.stacks.len());
+        let mut ids: Vec<i64> = kept.into_iter().map(|code| interner.stacks[code]).collect();
+        let plan = self.compressors.plan_of_stacks(&keys, ids.len(), thread_groups)?;
+        if let Some(places) = &plan.places {
             // What no row has is the first one again: so nothing stands there that is not in the file, and a reader
             // can tell.
             let end = places.iter().max().map_or(0, |last| *last as usize + 1);
@@ -259,7 +259,7 @@ impl Group<'_> {
             ids = placed;
             keys.iter_mut().for_each(|key| *key = places[*key as usize]);
         }
-        self.numbers("stack_id", CodeStream::of_rows(&keys), &ids, 8, &way)
+        self.numbers("stack_id", CodeStream::of_rows(&keys), &ids, 8, &plan)
     }
 
     fn numbers(
@@ -268,7 +268,7 @@ impl Group<'_> {
         codes: CodeStream<'_>,
         values: &[i64],
         bytes: usize,
-        way: &PagePlan,
+        plan: &PagePlan,
     ) -> Result<(), ParquetError> {
         let absent = codes.absent();
         let some = values.iter().min().copied().zip(values.iter().max().copied());
@@ -293,7 +293,7 @@ impl Group<'_> {
             }),
             absent,
         };
-        self.append(codes, dictionary, way)
+        self.append(codes, dictionary, plan)
     }
 
     /// Adds a column.
@@ -301,14 +301,14 @@ impl Group<'_> {
         &mut self,
         codes: CodeStream<'_>,
         dictionary: DictionaryPage,
-        way: &PagePlan,
+        plan: &PagePlan,
     ) -> Result<(), ParquetError> {
         let column = self.column()?;
         let may_lack = column.max_def_level() > 0;
         let (rows, mut plain) = (codes.len(), Vec::new());
         let mut sink = TrackedWrite::new(Vec::new());
         let mut chunk = Chunk::new(&mut sink);
-        let values = match self.compressors.effort {
+        let values = match self.compressors.profile {
             WriteProfile::Fresh => dictionary.plain.clone(),
             WriteProfile::Compact => self.compressors.compressor.compress(&dictionary.plain)?,
         };
@@ -322,11 +322,11 @@ impl Group<'_> {
             dictionary.plain.len(),
         )?;
         let first_page = chunk.compressed;
-        let width = match way.width {
+        let width = match plan.width {
             Some(width) => width,
             None => self.compressors.width(dictionary.values, &codes)?,
         };
-        for page in way.cut(&codes, self.compressors.effort) {
+        for page in plan.cut(&codes, self.compressors.profile) {
             let page_rows = page.len();
             plain.clear();
             let mut present = page;
@@ -340,12 +340,12 @@ impl Group<'_> {
             let absent = page_rows - present.len();
             let levels_bytes = plain.len();
             plain.push(width as u8);
-            way.write(&present, width, &mut plain);
+            plan.write(&present, width, &mut plain);
             let body = &plain[levels_bytes..];
-            let small = match self.compressors.effort {
+            let small = match self.compressors.profile {
                 WriteProfile::Fresh => None,
                 WriteProfile::Compact => {
-                    Some(self.compressors.of(way).compress(body)?).filter(|small| small.len() < body.len())
+                    Some(self.compressors.of(plan).compress(body)?).filter(|small| small.len() < body.len())
                 }
             };
             let is_compressed = small.is_some();
@@ -365,9 +365,9 @@ impl Group<'_> {
         }
         let built = chunk.finish();
         let mut metadata = ColumnChunkMetaData::builder(column)
-            .set_compression(match self.compressors.effort {
+            .set_compression(match self.compressors.profile {
                 WriteProfile::Fresh => Compression::UNCOMPRESSED,
-                WriteProfile::Compact => Compression::ZSTD(ZstdLevel::try_new(self.compressors.effort.level())?),
+                WriteProfile::Compact => Compression::ZSTD(ZstdLevel::try_new(self.compressors.profile.level())?),
             })
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_num_values(rows as i64)

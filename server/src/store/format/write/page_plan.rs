@@ -1,8 +1,8 @@
-//! In which way the codes of a column are written, where there is a choice.
+//! The plan of a column's pages: in which encoding its codes are written, where there is a choice.
 
 use crate::column::runs::{ABSENT, Runs};
 use crate::store::format::write::bits::{CodeStream, hybrid};
-use crate::store::format::write::code_order::{by_frequency, by_home, pages_of_homes};
+use crate::store::format::write::code_order::{by_frequency, by_thread_group, pages_of_thread_groups};
 use crate::store::format::write::rows_file::WriteProfile;
 use parquet::errors::ParquetError;
 use zstd::bulk::Compressor;
@@ -15,8 +15,9 @@ const TRIED_VALUES: usize = 8 * 1024;
 /// written: in few values none comes often, and there are few pages.
 const TRIED_ROWS: usize = 32 * 1024;
 
-/// A page is not ended with its home before it has so many rows: below, what zstd begins with costs more than is won.
-const LEAST_PAGE_OF_HOME: usize = 2 * 1024;
+/// A page is not ended with its thread group before it has so many rows: below, what zstd begins with costs more than
+/// is won.
+const LEAST_PAGE_OF_THREAD_GROUP: usize = 2 * 1024;
 
 /// About what a page takes beside its codes.
 const PAGE_BYTES: usize = 50;
@@ -37,9 +38,9 @@ pub(crate) struct PagePlan {
 }
 
 impl PagePlan {
-    pub(crate) fn cut<'c>(&self, codes: &'c CodeStream<'_>, effort: WriteProfile) -> Vec<CodeStream<'c>> {
+    pub(crate) fn cut<'c>(&self, codes: &'c CodeStream<'_>, profile: WriteProfile) -> Vec<CodeStream<'c>> {
         match self.pages.as_slice() {
-            [] => codes.pages(effort.page_rows()),
+            [] => codes.pages(profile.page_rows()),
             pages => codes.cut(pages),
         }
     }
@@ -55,7 +56,7 @@ impl PagePlan {
 
 /// What pages are compressed with, when encodings are tried and when one is written.
 pub(crate) struct Compressors<'g> {
-    pub(crate) effort: WriteProfile,
+    pub(crate) profile: WriteProfile,
     pub(crate) compressor: &'g mut Compressor<'static>,
     /// By the frequency of bytes alone.
     pub(crate) fast: &'g mut Compressor<'static>,
@@ -63,23 +64,23 @@ pub(crate) struct Compressors<'g> {
 
 impl Compressors<'_> {
     /// The one that pages of this plan are compressed with.
-    pub(crate) fn of(&mut self, way: &PagePlan) -> &mut Compressor<'static> {
-        if way.is_fast { self.fast } else { self.compressor }
+    pub(crate) fn of(&mut self, plan: &PagePlan) -> &mut Compressor<'static> {
+        if plan.is_fast { self.fast } else { self.compressor }
     }
 
-    /// Of the ways in which stacks can be written the one by which the first of them become smallest.
-    pub(crate) fn way_of_stacks(
+    /// Of the plans by which stacks can be written the one by which the first of them become smallest.
+    pub(crate) fn plan_of_stacks(
         &mut self,
         keys: &[u32],
         values: usize,
-        homes: &Runs,
+        thread_groups: &Runs,
     ) -> Result<PagePlan, ParquetError> {
-        if self.effort != WriteProfile::Compact || !(1 << 8..1 << 16).contains(&values) {
+        if self.profile != WriteProfile::Compact || !(1 << 8..1 << 16).contains(&values) {
             return Ok(PagePlan::default());
         }
         let (keys_tried, width) = (&keys[..keys.len().min(TRIED_ROWS)], Some(u16::BITS));
         let least = self.width(values, &CodeStream::of_rows(keys_tried))?;
-        let mut ways = vec![
+        let mut plans = vec![
             PagePlan {
                 width: Some(least),
                 ..PagePlan::default()
@@ -91,40 +92,45 @@ impl Compressors<'_> {
                 ..PagePlan::default()
             },
         ];
-        if homes.is_empty() {
+        if thread_groups.is_empty() {
             // Each stack's rows follow each other: as a run of the format, or as what is one to zstd.
-            ways.extend([false, true].map(|is_each| PagePlan {
+            plans.extend([false, true].map(|is_each| PagePlan {
                 width,
                 is_each,
                 ..PagePlan::default()
             }));
         }
-        if let Some(places) = by_home(keys, homes, values) {
-            ways.push(PagePlan {
+        if let Some(places) = by_thread_group(keys, thread_groups, values) {
+            plans.push(PagePlan {
                 places: Some(places),
                 width,
                 is_fast: true,
-                pages: pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows()),
+                pages: pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.profile.page_rows()),
                 ..PagePlan::default()
             });
         }
-        self.smallest(keys_tried, ways)
+        self.smallest(keys_tried, plans)
     }
 
-    /// The same of codes of which rows of one home have few.
-    pub(crate) fn way_of_pages(&mut self, keys: &[u32], values: usize, homes: &Runs) -> Result<PagePlan, ParquetError> {
+    /// The same of codes of which rows of one thread group have few.
+    pub(crate) fn plan_of_pages(
+        &mut self,
+        keys: &[u32],
+        values: usize,
+        thread_groups: &Runs,
+    ) -> Result<PagePlan, ParquetError> {
         let tried = &keys[..keys.len().min(TRIED_ROWS)];
-        if self.effort != WriteProfile::Compact || homes.is_empty() || values < 2 || tried.contains(&ABSENT) {
+        if self.profile != WriteProfile::Compact || thread_groups.is_empty() || values < 2 || tried.contains(&ABSENT) {
             return Ok(PagePlan::default());
         }
-        let pages = pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows());
-        let mut ways = vec![PagePlan {
+        let pages = pages_of_thread_groups(thread_groups, LEAST_PAGE_OF_THREAD_GROUP, self.profile.page_rows());
+        let mut plans = vec![PagePlan {
             width: Some(self.width(values, &CodeStream::of_rows(tried))?),
             ..PagePlan::default()
         }];
         // Of few codes eight in a row are equal now and then by chance: a run there breaks up what zstd would count.
         let with_and_without_runs = |width| [false, true].map(|is_each| (width, is_each));
-        ways.extend(
+        plans.extend(
             widths(values)
                 .flat_map(with_and_without_runs)
                 .map(|(width, is_each)| PagePlan {
@@ -135,31 +141,31 @@ impl Compressors<'_> {
                     ..PagePlan::default()
                 }),
         );
-        self.smallest(tried, ways)
+        self.smallest(tried, plans)
     }
 
-    fn smallest(&mut self, keys: &[u32], ways: Vec<PagePlan>) -> Result<PagePlan, ParquetError> {
+    fn smallest(&mut self, keys: &[u32], plans: Vec<PagePlan>) -> Result<PagePlan, ParquetError> {
         let mut smallest = (usize::MAX, PagePlan::default());
-        for way in ways {
-            let size = self.size(keys, &way)?;
+        for plan in plans {
+            let size = self.size(keys, &plan)?;
             if size < smallest.0 {
-                smallest = (size, way);
+                smallest = (size, plan);
             }
         }
         Ok(smallest.1)
     }
 
-    /// What these codes take in this way.
-    fn size(&mut self, keys: &[u32], way: &PagePlan) -> Result<usize, ParquetError> {
-        let placed: Vec<u32> = match &way.places {
+    /// Bytes that these codes take by this plan.
+    fn size(&mut self, keys: &[u32], plan: &PagePlan) -> Result<usize, ParquetError> {
+        let placed: Vec<u32> = match &plan.places {
             Some(places) => keys.iter().map(|key| places[*key as usize]).collect(),
             None => keys.to_vec(),
         };
         let (mut size, mut plain) = (0, Vec::new());
-        for page in way.cut(&CodeStream::of_rows(&placed), self.effort) {
+        for page in plan.cut(&CodeStream::of_rows(&placed), self.profile) {
             plain.clear();
-            way.write(&page, way.width.unwrap_or(u32::BITS), &mut plain);
-            size += PAGE_BYTES + self.of(way).compress(&plain)?.len();
+            plan.write(&page, plan.width.unwrap_or(u32::BITS), &mut plain);
+            size += PAGE_BYTES + self.of(plan).compress(&plain)?.len();
         }
         Ok(size)
     }
@@ -170,7 +176,7 @@ impl Compressors<'_> {
         let CodeStream::Rows(codes) = codes else {
             return Ok(least);
         };
-        if self.effort != WriteProfile::Compact {
+        if self.profile != WriteProfile::Compact {
             return Ok(least);
         }
         let given = codes.iter().copied().filter(|code| *code != ABSENT);

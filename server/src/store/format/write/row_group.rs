@@ -11,7 +11,7 @@ use crate::store::buffer::arriving::FreshSamples;
 use crate::store::buffer::coded_rows::{Recent, Samples};
 use crate::store::buffer::interner::Interner;
 use crate::store::format::provenance::Provenance;
-use crate::store::format::write::column_writer::{Group, counting, homes};
+use crate::store::format::write::column_writer::{Group, counting, thread_groups};
 use crate::store::format::write::page_plan::Compressors;
 use crate::store::format::write::rows_file::{self, Encoded, PART, ROW_GROUP_ROWS, Ranges, WriteProfile};
 use crate::store::table::error::StoreError;
@@ -31,22 +31,23 @@ const NAMED_IN: usize = 8;
 pub(crate) fn encode(
     partition: &str,
     samples: &[Arc<FreshSamples>],
-    effort: WriteProfile,
-    notes: &Provenance,
+    profile: WriteProfile,
+    provenance: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
-    let (mut rows, mut book, mut recent) = (Samples::default(), Interner::default(), Recent::default());
+    let (mut rows, mut interner, mut recent) = (Samples::default(), Interner::default(), Recent::default());
     rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
-    book.stacks
+    interner
+        .stacks
         .reserve(samples.iter().map(|samples| samples.stacks()).sum::<usize>() / NAMED_IN);
     for samples in samples {
-        rows.add(samples, &mut book, &mut recent);
+        rows.add(samples, &mut interner, &mut recent);
     }
     if rows.len() == 0 {
         return Ok(None);
     }
-    rows.sort(&book);
-    let mut file = CodedFile::new(Table::Samples, effort, notes, rows.len() * effort.sample_bytes())?;
-    file.write_groups(&rows, ROW_GROUP_ROWS, &book)?;
+    rows.sort(&interner);
+    let mut file = CodedFile::new(Table::Samples, profile, provenance, rows.len() * profile.sample_bytes())?;
+    file.write_groups(&rows, ROW_GROUP_ROWS, &interner)?;
     file.finish(partition, PART).map(Some)
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn encode(
 pub(crate) struct CodedFile {
     table: Table,
     writer: SerializedFileWriter<Vec<u8>>,
-    effort: WriteProfile,
+    profile: WriteProfile,
     compressor: Compressor<'static>,
     /// For codes in an order in which frequent bytes are all that there is to find.
     fast: Compressor<'static>,
@@ -63,25 +64,25 @@ pub(crate) struct CodedFile {
 }
 
 impl CodedFile {
-    /// A file of about so many bytes: one that grows is copied again and again. `notes`: what it says of itself.
+    /// A file of about so many bytes: one that grows is copied again and again. `provenance`: what it says of itself.
     pub(crate) fn new(
         table: Table,
-        effort: WriteProfile,
-        notes: &Provenance,
+        profile: WriteProfile,
+        provenance: &Provenance,
         bytes: usize,
     ) -> Result<Self, StoreError> {
-        let (writer, _) = rows_file::writer(table, effort, notes, bytes)
+        let (writer, _) = rows_file::writer(table, profile, provenance, bytes)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(failed(table))?;
-        let compressor = |effort: WriteProfile| {
-            let compressor = Compressor::new(effort.level());
+        let compressor = |profile: WriteProfile| {
+            let compressor = Compressor::new(profile.level());
             compressor.map_err(StoreError::table(table, "encode a file"))
         };
         Ok(Self {
             table,
             writer,
-            effort,
-            compressor: compressor(effort)?,
+            profile,
+            compressor: compressor(profile)?,
             fast: counting().map_err(StoreError::table(table, "encode a file"))?,
             rows: 0,
             ranges: Ranges::default(),
@@ -93,11 +94,11 @@ impl CodedFile {
     }
 
     /// Adds all rows of `samples` in row groups of so many.
-    pub(crate) fn write_groups(&mut self, rows: &Samples, of: usize, book: &Interner) -> Result<(), StoreError> {
+    pub(crate) fn write_groups(&mut self, rows: &Samples, of: usize, interner: &Interner) -> Result<(), StoreError> {
         let begins = (0..rows.len()).step_by(of);
         begins
             .map(|begin| begin..rows.len().min(begin + of))
-            .try_for_each(|group| self.write_samples(rows, group, book))
+            .try_for_each(|group| self.write_samples(rows, group, interner))
     }
 
     /// Adds these rows of `samples` as a row group.
@@ -105,9 +106,9 @@ impl CodedFile {
         &mut self,
         rows: &Samples,
         range: Range<usize>,
-        book: &Interner,
+        interner: &Interner,
     ) -> Result<(), StoreError> {
-        self.write(range.len(), |group| write_samples(group, rows, range, book))
+        self.write(range.len(), |group| write_samples(group, rows, range, interner))
     }
 
     /// Adds a row group of so many rows; `columns` adds all columns in the order of the table's.
@@ -138,7 +139,7 @@ impl CodedFile {
             rows: self.writer.next_row_group()?,
             columns: of_table.into_iter(),
             compressors: Compressors {
-                effort: self.effort,
+                profile: self.profile,
                 compressor: &mut self.compressor,
                 fast: &mut self.fast,
             },
@@ -166,31 +167,39 @@ fn write_samples(
     group: &mut Group<'_>,
     rows: &Samples,
     range: Range<usize>,
-    book: &Interner,
+    interner: &Interner,
 ) -> Result<(), ParquetError> {
     let origins = runs(rows.origins[range.clone()].iter().copied());
-    let homes = homes(&origins, book);
+    let thread_groups = thread_groups(&origins, interner);
     group.times(&rows.ts_ns[range.clone()], &origins)?;
-    let names = &book.names;
-    group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
-    group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
-    group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
-    group.numbers_of_runs("series_id", &origins, |origin| Some(book.series_of(origin).id))?;
-    group.numbers_of_runs("process_id", &origins, |origin| Some(book.origins[origin].process_id))?;
-    group.texts_of_runs("thread", &origins, names, |origin| book.origins[origin].thread)?;
-    group.numbers_of_runs("tid", &origins, |origin| book.origins[origin].tid)?;
-    let (manners, kept) = dense(rows.manners[range.clone()].iter().copied(), book.manners.len());
-    let manner = |code: &u32| book.manners[*code];
-    let cpus = kept.iter().map(|code| manner(code).cpu);
-    group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &homes)?;
-    group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
-    group.stacks(rows.stacks[range].iter().copied(), &homes, book)?;
-    let values = kept.iter().map(|code| Some(manner(code).amount.value));
-    group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())?;
-    let waits = kept.iter().map(|code| manner(code).amount.known_wait());
-    group.numbers_of("wait_ns", &manners, waits, size_of::<i64>(), &Runs::new())?;
-    let woken = kept.iter().map(|code| manner(code).amount.known_woken());
-    group.numbers_of("woken_tid", &manners, woken, size_of::<i64>(), &Runs::new())
+    let names = &interner.names;
+    group.texts_of_runs("type", &origins, names, |origin| interner.series_of(origin).kind)?;
+    group.texts_of_runs("node", &origins, names, |origin| interner.origins[origin].node)?;
+    group.texts_of_runs("service", &origins, names, |origin| interner.series_of(origin).service)?;
+    group.numbers_of_runs("series_id", &origins, |origin| Some(interner.series_of(origin).id))?;
+    group.numbers_of_runs("process_id", &origins, |origin| {
+        Some(interner.origins[origin].process_id)
+    })?;
+    group.texts_of_runs("thread", &origins, names, |origin| interner.origins[origin].thread)?;
+    group.numbers_of_runs("tid", &origins, |origin| interner.origins[origin].tid)?;
+    let of_rows = rows.attribute_sets[range.clone()].iter().copied();
+    let (attribute_sets, kept) = dense(of_rows, interner.attribute_sets.len());
+    let attribute_set = |code: &u32| interner.attribute_sets[*code];
+    let cpus = kept.iter().map(|code| attribute_set(code).cpu);
+    group.numbers_of("cpu", &attribute_sets, cpus, size_of::<i32>(), &thread_groups)?;
+    group.texts_of(
+        "mode",
+        &attribute_sets,
+        kept.iter().map(|code| attribute_set(code).mode),
+        names,
+    )?;
+    group.stacks(rows.stacks[range].iter().copied(), &thread_groups, interner)?;
+    let values = kept.iter().map(|code| Some(attribute_set(code).amount.value));
+    group.numbers_of("value", &attribute_sets, values, size_of::<i64>(), &Runs::new())?;
+    let waits = kept.iter().map(|code| attribute_set(code).amount.known_wait());
+    group.numbers_of("wait_ns", &attribute_sets, waits, size_of::<i64>(), &Runs::new())?;
+    let woken = kept.iter().map(|code| attribute_set(code).amount.known_woken());
+    group.numbers_of("woken_tid", &attribute_sets, woken, size_of::<i64>(), &Runs::new())
 }
 
 #[cfg(test)]

@@ -81,8 +81,8 @@ pub(crate) fn encode(
     table: Table,
     partition: &str,
     batches: &[RecordBatch],
-    effort: WriteProfile,
-    notes: &Provenance,
+    profile: WriteProfile,
+    provenance: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
     let gathered = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
     if gathered.num_rows() == 0 {
@@ -95,22 +95,22 @@ pub(crate) fn encode(
     let rows = rows
         .project(&columns)
         .map_err(StoreError::table(table, "drop the partition column"))?;
-    let mut file = FileBuilder::new(table, effort, notes)?;
+    let mut file = FileBuilder::new(table, profile, provenance)?;
     file.write(&rows)?;
     file.finish(partition, PART).map(Some)
 }
 
-/// What begins a file, of about so many bytes. `notes`: what it says of itself.
+/// What begins a file, of about so many bytes. `provenance`: what it says of itself.
 pub(crate) fn writer(
     table: Table,
-    effort: WriteProfile,
-    notes: &Provenance,
+    profile: WriteProfile,
+    provenance: &Provenance,
     bytes: usize,
 ) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
     let file = Vec::with_capacity(bytes);
-    let mut writer = ArrowWriter::try_new(file, table.file_schema(), Some(properties(table, effort)))?;
-    if let Some(notes) = notes.write() {
-        writer.append_key_value_metadata(notes);
+    let mut writer = ArrowWriter::try_new(file, table.file_schema(), Some(properties(table, profile)))?;
+    if let Some(provenance) = provenance.write() {
+        writer.append_key_value_metadata(provenance);
     }
     Ok(writer)
 }
@@ -125,11 +125,11 @@ pub(crate) struct FileBuilder {
 }
 
 impl FileBuilder {
-    /// `notes`: what the file says of itself.
-    pub(crate) fn new(table: Table, effort: WriteProfile, notes: &Provenance) -> Result<Self, StoreError> {
+    /// `provenance`: what the file says of itself.
+    pub(crate) fn new(table: Table, profile: WriteProfile, provenance: &Provenance) -> Result<Self, StoreError> {
         Ok(Self {
             table,
-            writer: writer(table, effort, notes, 0).map_err(StoreError::table(table, "encode a file"))?,
+            writer: writer(table, profile, provenance, 0).map_err(StoreError::table(table, "encode a file"))?,
             rows: 0,
             ranges: Ranges::default(),
         })
@@ -240,11 +240,11 @@ pub(crate) fn describe(table: Table, batches: &[RecordBatch]) -> Result<DataFile
 
 /// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every
 /// row group, however many values it has: readers count by dictionary code, and never have to look at a row's value.
-fn properties(table: Table, effort: WriteProfile) -> WriterProperties {
+fn properties(table: Table, profile: WriteProfile) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(
-            ZstdLevel::try_new(effort.level()).unwrap_or_default(),
+            ZstdLevel::try_new(profile.level()).unwrap_or_default(),
         ))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_created_by(concat!("stakeout-server ", env!("CARGO_PKG_VERSION")).to_owned());
@@ -481,8 +481,8 @@ mod tests {
     fn all_of_a_sample_but_its_time_is_a_dictionary_in_every_row_group() {
         // As many distinct ids as by default would not be a dictionary any more: 1.2 MB.
         let samples = [Arc::new(FreshSamples::of_batch(&samples(150_000)))];
-        for effort in [WriteProfile::Fresh, WriteProfile::Compact] {
-            let encoded = row_group::encode("2026-11-21T08", &samples, effort, &Provenance::default());
+        for profile in [WriteProfile::Fresh, WriteProfile::Compact] {
+            let encoded = row_group::encode("2026-11-21T08", &samples, profile, &Provenance::default());
             let reader = SerializedFileReader::new(encoded.unwrap().unwrap().bytes).unwrap();
             let group = reader.get_row_group(0).unwrap();
             for (index, chunk) in group.metadata().columns().iter().enumerate() {

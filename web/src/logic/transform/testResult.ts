@@ -1,23 +1,23 @@
 /**
- * The verdict on frames that a transform has put together, of which the server knows nothing. In: what the server
+ * The test result of frames that a transform has put together, of which the server knows nothing. In: what the server
  * said of all frames. The interval is the server's (`server/src/query/difference/judge.rs`: score intervals of both
  * sides' Poisson means, over-dispersed, combined after Zou and Donner); a frame is called changed where it deviates
  * at least as far as the weakest of the server's own discoveries. A frame that has the samples of one of the server's
- * keeps the server's verdict.
+ * keeps the server's.
  */
-import { deviation, type Scale } from "../tree/judge.ts";
+import { deviation, type Scale } from "../tree/scale.ts";
 
 /** A colour's strength of a discovery is never less: it has to be told from grey. */
 const LEAST_STRENGTH = 0.05;
 
-export interface Verdict {
+export interface TestResult {
   low: number;
   high: number;
   state: string;
   strength: number;
 }
 
-export function judge(a: number, b: number, scale: Scale): Verdict {
+export function testResultOf(a: number, b: number, scale: Scale): TestResult {
   const z = scale.errors;
   const side = (count: number, exposure: number): [value: number, low: number, high: number] => {
     if (exposure <= 0) return [0, 0, 0];

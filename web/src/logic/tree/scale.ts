@@ -1,6 +1,6 @@
 /**
  * What frames that a transform puts together are judged by, read from what the server said of all frames. What is
- * judged of a frame, all its samples or its own, is what the server was asked to compare. The verdict itself is made
+ * judged of a frame, all its samples or its own, is what the server was asked to compare. The test itself is made
  * where trees are changed.
  */
 import type { DiffAnswer } from "../../api/types.ts";

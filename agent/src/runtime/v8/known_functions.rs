@@ -22,12 +22,12 @@ pub(super) struct Function {
 
 /// What is remembered.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownFunctions {
     functions: HashMap<Key, Arc<Function>>,
     lines: HashMap<(Key, u32), u32>,
 }
 
-impl Known {
+impl KnownFunctions {
     pub(super) fn function(&self, key: Key) -> Option<Arc<Function>> {
         self.functions.get(&key).map(Arc::clone)
     }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_has_a_limit() {
-        let mut known = Known::default();
+        let mut known = KnownFunctions::default();
         let function = Arc::new(Function {
             name: "pop".to_owned(),
             file: None,
