@@ -8,6 +8,7 @@ pub(crate) mod checksums;
 pub(crate) mod location;
 pub(crate) mod opening;
 pub(crate) mod orphan_commit;
+pub(crate) mod pinned;
 pub(crate) mod recover;
 pub(crate) mod schema;
 pub(crate) mod table_log;

@@ -18,6 +18,15 @@ pub(crate) enum OpenError {
 
 /// Opens a folder, or what a URL names, creating it where it is missing. Waits for the disk.
 pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
+    named(place, LocalRoot::open)
+}
+
+/// Opens a folder that is there, or what a URL names, for whoever only reads. Makes and changes nothing.
+pub(crate) fn open_to_read(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
+    named(place, LocalRoot::existing)
+}
+
+fn named(place: &Path, local: fn(&Path) -> Result<LocalRoot, RootError>) -> Result<Arc<dyn Root>, OpenError> {
     let text = place.to_string_lossy();
     if let Some((scheme, _)) = text.split_once("://") {
         let url = url::Url::parse(&text);
@@ -27,13 +36,13 @@ pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
         }
         let url = url.ok().filter(|_| scheme == "file");
         return match url.and_then(|url| url.to_file_path().ok()) {
-            Some(path) => open(&path),
+            Some(path) => named(&path, local),
             // A URL that was not understood may hold a password.
             None => Err(OpenError::Unsupported {
                 url: format!("{scheme}://…"),
             }),
         };
     }
-    let root = LocalRoot::open(place).map_err(OpenError::Failed)?;
+    let root = local(place).map_err(OpenError::Failed)?;
     Ok(Arc::new(root))
 }

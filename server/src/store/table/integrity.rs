@@ -223,7 +223,7 @@ pub(crate) fn name_end(content: &[u8]) -> String {
 }
 
 /// The hash in a file's name; files of servers that did not write it have none.
-fn hash_in(path: &str) -> Option<u64> {
+pub(crate) fn hash_in(path: &str) -> Option<u64> {
     let name = path.rsplit('/').next()?.strip_suffix(NAME_END)?;
     let (_, digits) = name.rsplit_once('.')?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?

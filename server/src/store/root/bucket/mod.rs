@@ -3,6 +3,7 @@
 //! In: a URL, paths below it, bytes. Out: what every root gives, each request counted. One server at a time writes, by
 //! a lease. Never keeps more in memory than it was told, and nothing of what may change.
 
+mod bucket_incoming;
 mod bucket_reader;
 mod bucket_root;
 mod counted;
