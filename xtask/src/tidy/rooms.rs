@@ -124,6 +124,7 @@ const CRATES: [Crate; 3] = [
             "store::open",
             "store::commit",
             "store::maintenance",
+            "store::keep",
             "store::state",
             "store::view",
             "store::log",

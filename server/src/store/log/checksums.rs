@@ -117,7 +117,7 @@ impl Sums {
 pub(crate) struct Listed {
     pub(crate) entries: BTreeSet<u64>,
     pub(crate) checkpoints: BTreeSet<u64>,
-    has_hint: bool,
+    pub(super) has_hint: bool,
 }
 
 pub(crate) fn entry_name(version: u64) -> String {

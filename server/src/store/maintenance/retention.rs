@@ -9,7 +9,7 @@ use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::error::StoreError;
 use crate::store::table::orphans::{ObsoleteFile, Stale};
-use crate::store::table::partition::{HOUR_NS, day, hour};
+use crate::store::table::partition::{HOUR_NS, day, hour, hour_begin_ns};
 use crate::store::table::schema::Table;
 use crate::store::view::snapshot::Snapshot;
 use futures::stream::StreamExt;
@@ -49,8 +49,7 @@ pub(crate) fn newest_ns(view: &Snapshot) -> Option<i64> {
 
 /// The end of an hour, such as `2026-11-21T08`.
 fn hour_end_ns(hour: &str) -> Option<i64> {
-    let begin = chrono::NaiveDateTime::parse_from_str(&format!("{hour}:00"), "%Y-%m-%dT%H:%M").ok()?;
-    begin.and_utc().timestamp_nanos_opt()?.checked_add(HOUR_NS)
+    hour_begin_ns(hour)?.checked_add(HOUR_NS)
 }
 
 impl Store {

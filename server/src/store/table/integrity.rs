@@ -15,6 +15,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// What is wrong with a file that is not there.
+pub(crate) const MISSING: &str = "it is missing";
+
 /// What stands behind the hash in a data file's name.
 const NAME_END: &str = ".zstd.parquet";
 
@@ -248,7 +251,7 @@ pub(crate) fn fault(reader: &dyn RangeReader, path: &str, size_bytes: u64) -> Re
 
 fn reading_fault(error: &RootError) -> String {
     match error {
-        RootError::NotFound(_) => "it is missing".to_owned(),
+        RootError::NotFound(_) => MISSING.to_owned(),
         error => format!("it cannot be read: {}", error.cause()),
     }
 }
