@@ -105,6 +105,7 @@ const CRATES: [Crate; 3] = [
         name: "server",
         folder: "server/src/",
         order: &[
+            "command",
             "settings",
             "config",
             "reload",

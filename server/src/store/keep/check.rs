@@ -14,7 +14,6 @@ use crate::store::keep::place::{Place, open_to_read, waiting};
 use crate::store::keep::tally::{Fault, MOST_FAULTS, Tally, Tell, mib};
 use crate::store::keep::transfer::FILES_AT_ONCE;
 use crate::store::log::{pinned, recover};
-use crate::store::root::contract::Root as _;
 use crate::store::root::error::RootError;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
