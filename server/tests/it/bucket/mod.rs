@@ -2,6 +2,7 @@
 //! orphan after compaction and retention, few requests a commit, refusals in words. `gateway` starts the server,
 //! `proxy` is the bad network; the root's own contract is held by tests in its room, with the same two.
 
+mod copies;
 mod files;
 mod gateway;
 mod killed;
