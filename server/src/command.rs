@@ -149,8 +149,15 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        assert!(matches!(of(&["backup", "a", "b"]), Some(Ok(Command::Backup { keep: 7, .. }))));
-        for wrong in [&["copy", "a"][..], &["backup", "a", "b", "--keep", "0"], &["check", "a", "b"]] {
+        assert!(matches!(
+            of(&["backup", "a", "b"]),
+            Some(Ok(Command::Backup { keep: 7, .. }))
+        ));
+        for wrong in [
+            &["copy", "a"][..],
+            &["backup", "a", "b", "--keep", "0"],
+            &["check", "a", "b"],
+        ] {
             assert!(matches!(of(wrong), Some(Err(_))), "{wrong:?}");
         }
     }

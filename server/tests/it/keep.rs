@@ -30,9 +30,14 @@ pub(crate) struct Said {
 impl Said {
     /// The number before a word of the line of figures.
     pub(crate) fn figure(&self, word: &str) -> i64 {
-        let (before, _) = self.out.split_once(word).unwrap_or_else(|| panic!("no {word:?}: {self:?}"));
+        let (before, _) = self
+            .out
+            .split_once(word)
+            .unwrap_or_else(|| panic!("no {word:?}: {self:?}"));
         let number = before.split_whitespace().next_back().unwrap();
-        number.parse().unwrap_or_else(|_| panic!("no number before {word:?}: {self:?}"))
+        number
+            .parse()
+            .unwrap_or_else(|_| panic!("no number before {word:?}: {self:?}"))
     }
 
     /// The same command, which must have ended well.
@@ -73,7 +78,10 @@ pub(crate) async fn run_beside(arguments: &[&str], environment: &[(&str, String)
         .collect();
     let running = tokio::task::spawn_blocking(move || {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let environment: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let environment: Vec<_> = environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.clone()))
+            .collect();
         run_in(&arguments, &environment)
     });
     running.await.unwrap()
@@ -180,10 +188,16 @@ pub(crate) fn lie_between(
     after: &BTreeMap<String, i64>,
 ) {
     for (instance, number) in before {
-        assert!(found.get(instance).is_some_and(|found| found >= number), "{before:?} {found:?}");
+        assert!(
+            found.get(instance).is_some_and(|found| found >= number),
+            "{before:?} {found:?}"
+        );
     }
     for (instance, number) in found {
-        assert!(after.get(instance).is_some_and(|after| after >= number), "{found:?} {after:?}");
+        assert!(
+            after.get(instance).is_some_and(|after| after >= number),
+            "{found:?} {after:?}"
+        );
     }
 }
 
@@ -267,7 +281,11 @@ async fn a_copy_that_is_killed_again_and_again_goes_on_and_is_no_store_until_it_
     let all = data_files(&data).len() as i64;
     let arguments = ["copy", text(&data), text(&copy)];
     for step in 1..=20 {
-        let mut child = command(&arguments, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command(&arguments, &[])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         // Not a wait for anything: the kill shall fall at different points.
         std::thread::sleep(Duration::from_millis(step * 8));
         child.kill().unwrap();
@@ -275,12 +293,19 @@ async fn a_copy_that_is_killed_again_and_again_goes_on_and_is_no_store_until_it_
         let mark = std::fs::read_to_string(copy.join("copy.json")).unwrap_or_default();
         if mark.contains("unfinished") {
             let started = Server::start_in(&copy, &[], &[]);
-            assert!(started.is_err_and(|said| said.contains("not finished")), "after step {step}");
+            assert!(
+                started.is_err_and(|said| said.contains("not finished")),
+                "after step {step}"
+            );
             assert_eq!(run(&["check", text(&copy)]).code, Some(1));
         }
     }
     let said = run(&arguments).well();
-    assert_eq!(said.figure(" files copied") + said.figure(" there already"), all, "{said:?}");
+    assert_eq!(
+        said.figure(" files copied") + said.figure(" there already"),
+        all,
+        "{said:?}"
+    );
     run(&["check", text(&copy)]).well();
 
     // By hand, as it would be after a kill that fell just there.
@@ -290,7 +315,10 @@ async fn a_copy_that_is_killed_again_and_again_goes_on_and_is_no_store_until_it_
     std::fs::write(copy.join("copy.json"), mark.replace("whole", "unfinished")).unwrap();
     std::fs::write(files[1].with_file_name("part-nobody-names.zstd.parquet"), "x").unwrap();
     let said = run(&arguments).well();
-    assert_eq!((said.figure(" files copied"), said.figure(" there already")), (1, all - 1));
+    assert_eq!(
+        (said.figure(" files copied"), said.figure(" there already")),
+        (1, all - 1)
+    );
     assert_eq!(said.figure(" removed;"), 1);
     assert_eq!(data_files(&copy), files);
 
@@ -302,7 +330,10 @@ async fn a_copy_that_is_killed_again_and_again_goes_on_and_is_no_store_until_it_
     let compared = [&arguments[..], &["--compare"]].concat();
     assert_eq!(run(&compared).well().figure(" files copied"), 1);
     run(&["check", text(&copy)]).well();
-    assert_eq!(batches_of_one_moment(&copy).await.into_values().collect::<Vec<_>>(), [4]);
+    assert_eq!(
+        batches_of_one_moment(&copy).await.into_values().collect::<Vec<_>>(),
+        [4]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -311,8 +342,16 @@ async fn check_names_each_file_that_is_flipped_cut_or_gone() {
     let data = dir.path().join("data");
     two_days(&data).await;
     let checked = run(&["check", text(&data)]).well();
-    assert!(checked.out.contains("have 120 of them, their batches tell of 120; 0 faults"), "{checked:?}");
-    assert_eq!((checked.figure(" samples;"), checked.figure(" files")), (120, data_files(&data).len() as i64));
+    assert!(
+        checked
+            .out
+            .contains("have 120 of them, their batches tell of 120; 0 faults"),
+        "{checked:?}"
+    );
+    assert_eq!(
+        (checked.figure(" samples;"), checked.figure(" files")),
+        (120, data_files(&data).len() as i64)
+    );
     let harmed = |path: &Path, content: Option<Vec<u8>>, words: &str| {
         let kept = std::fs::read(path).unwrap();
         match content {
@@ -323,12 +362,21 @@ async fn check_names_each_file_that_is_flipped_cut_or_gone() {
         std::fs::write(path, kept).unwrap();
         assert_eq!(said.code, Some(1), "{}: {said:?}", path.display());
         let canonical = data.canonicalize().unwrap().join(path.strip_prefix(&data).unwrap());
-        let line = said.err.lines().find(|line| line.starts_with(&format!("fault: {}: ", canonical.display())));
-        assert!(line.is_some_and(|line| line.contains(words)), "{}, {words:?}: {said:?}", path.display());
+        let line = said
+            .err
+            .lines()
+            .find(|line| line.starts_with(&format!("fault: {}: ", canonical.display())));
+        assert!(
+            line.is_some_and(|line| line.contains(words)),
+            "{}, {words:?}: {said:?}",
+            path.display()
+        );
         said
     };
     for table in Table::ALL {
-        let Some(path) = data_files(&data.join(table.name())).pop() else { continue };
+        let Some(path) = data_files(&data.join(table.name())).pop() else {
+            continue;
+        };
         let content = std::fs::read(&path).unwrap();
         let mut flipped = content.clone();
         flipped[content.len() / 2] ^= 0x10;
@@ -338,7 +386,11 @@ async fn check_names_each_file_that_is_flipped_cut_or_gone() {
         let said = harmed(&path, None, "it is missing");
         if table == Table::Stacks {
             let lacking = "are in no row of stacks of";
-            assert!(said.err.contains(&format!("{} of its values of stack_id {lacking}", SAMPLES)), "{said:?}");
+            assert!(
+                said.err
+                    .contains(&format!("{} of its values of stack_id {lacking}", SAMPLES)),
+                "{said:?}"
+            );
         }
     }
     let mut entries = files(&data.join("samples/_delta_log"), ".json");
@@ -372,13 +424,24 @@ async fn what_is_harmed_in_the_source_is_copied_as_it_is_and_told() {
     assert_eq!(said.code, Some(1), "{said:?}");
     let names = |file: &Path, words: &str| {
         let name = file.file_name().unwrap().to_str().unwrap();
-        said.err.lines().any(|line| line.starts_with("fault: ") && line.contains(name) && line.contains(words))
+        said.err
+            .lines()
+            .any(|line| line.starts_with("fault: ") && line.contains(name) && line.contains(words))
     };
-    assert!(names(&files[0], "copied as it is") && names(&files[1], "it is missing"), "{said:?}");
-    assert_eq!(std::fs::read(copy.join(files[0].strip_prefix(&data).unwrap())).unwrap(), flipped);
+    assert!(
+        names(&files[0], "copied as it is") && names(&files[1], "it is missing"),
+        "{said:?}"
+    );
+    assert_eq!(
+        std::fs::read(copy.join(files[0].strip_prefix(&data).unwrap())).unwrap(),
+        flipped
+    );
     // A server starts on it, and leaves both out.
     let store = Store::open(quiet(&copy)).await.unwrap();
-    assert_eq!(number(&store.snapshot(), "SELECT count(*) FROM samples").await, 2 * SAMPLES);
+    assert_eq!(
+        number(&store.snapshot(), "SELECT count(*) FROM samples").await,
+        2 * SAMPLES
+    );
     store.close().await;
 }
 
@@ -421,7 +484,10 @@ async fn backups_of_a_running_server_share_files_and_each_is_restored_as_it_was(
     let said = run(&["restore", text(&kept), text(&new), "--backup", "none"]);
     assert!(said.code == Some(1) && said.err.contains(&names[0]), "{said:?}");
     let said = run(&["restore", text(&data), text(&new)]);
-    assert!(said.code == Some(1) && said.err.contains("holds no backups"), "{said:?}");
+    assert!(
+        said.code == Some(1) && said.err.contains("holds no backups"),
+        "{said:?}"
+    );
 
     run(&["restore", text(&kept), text(&old), "--backup", &names[0]]).well();
     run(&["restore", text(&kept), text(&new)]).well();
@@ -445,7 +511,11 @@ async fn backups_of_a_running_server_share_files_and_each_is_restored_as_it_was(
     let answer = send(&restored.address, request).await.unwrap();
     assert_eq!(answer.json()["rows"], serde_json::json!([[moments[0].1]]));
     let nodes = get(&restored.address, "/api/v1/nodes").await.json();
-    let stored = nodes["nodes"].as_array().unwrap().iter().map(|node| node["samples_stored"].as_i64().unwrap());
+    let stored = nodes["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| node["samples_stored"].as_i64().unwrap());
     assert_eq!(stored.sum::<i64>(), moments[0].1);
     assert!(restored.stop());
 
@@ -454,13 +524,19 @@ async fn backups_of_a_running_server_share_files_and_each_is_restored_as_it_was(
     let left = backups(&kept);
     assert!(left.len() == 1 && left[0] > names[1], "{left:?}");
     let removed = said.figure(" removed;");
-    assert_eq!(data_files(&kept).len() as i64, files as i64 + said.figure(" files copied") - removed);
+    assert_eq!(
+        data_files(&kept).len() as i64,
+        files as i64 + said.figure(" files copied") - removed
+    );
     run(&["check", text(&kept)]).well();
     // Of what was copied somebody may have taken a file away.
     let gone = data_files(&kept).pop().unwrap();
     std::fs::remove_file(&gone).unwrap();
     let said = run(&["check", text(&kept)]);
-    assert!(said.code == Some(1) && said.err.contains(gone.file_name().unwrap().to_str().unwrap()), "{said:?}");
+    assert!(
+        said.code == Some(1) && said.err.contains(gone.file_name().unwrap().to_str().unwrap()),
+        "{said:?}"
+    );
     // The next backup brings it again.
     run(&["backup", text(&data), text(&kept)]).well();
     run(&["check", text(&kept)]).well();
@@ -490,7 +566,10 @@ async fn nothing_is_written_over_and_places_that_cannot_be_used_are_told() {
     assert_eq!(content(), before);
     let server = Server::start(&other, &[]);
     let said = run(&["copy", text(&data), text(&other)]);
-    assert!(said.code == Some(1) && said.err.contains("a stakeout-server has it"), "{said:?}");
+    assert!(
+        said.code == Some(1) && said.err.contains("a stakeout-server has it"),
+        "{said:?}"
+    );
     drop(server);
     // A copy of one store is no place for another's.
     let copy = dir.path().join("copy");

@@ -163,7 +163,10 @@ pub(super) async fn find(root: &Arc<dyn Root>, name: Option<&str>) -> Result<Arc
     match found {
         Some(found) => Ok(Arc::new(Place::backup(root.clone(), &found))),
         None if whole.is_empty() => Err(refused("it has no whole backup".to_owned())),
-        None => Err(refused(format!("it has no such backup: {} are there", whole.join(", ")))),
+        None => Err(refused(format!(
+            "it has no such backup: {} are there",
+            whole.join(", ")
+        ))),
     }
 }
 
@@ -181,7 +184,10 @@ pub async fn restore(
     let mark = waiting(move || mark::read(of.as_ref()).map_err(KeepError::of_format(of.as_ref()))).await?;
     if mark.is_none_or(|mark| mark.state != State::Backups) {
         let place = root.reader().name_of("");
-        return Err(KeepError::refused(place, "it holds no backups; a store is copied by stakeout-server copy"));
+        return Err(KeepError::refused(
+            place,
+            "it holds no backups; a store is copied by stakeout-server copy",
+        ));
     }
     let source = find(&root, name).await?;
     into_store(source, to, compare, tell).await

@@ -273,7 +273,9 @@ impl Look {
             let reader = place.root.reader();
             for path in paths {
                 // What cannot be read is told when its rows are looked at.
-                let Ok(rows) = FileRows::open(reader.as_ref(), table, &path, BATCH_ROWS) else { continue };
+                let Ok(rows) = FileRows::open(reader.as_ref(), table, &path, BATCH_ROWS) else {
+                    continue;
+                };
                 rows.map_while(Result::ok).for_each(|rows| day.learn(table, &rows));
             }
             Ok(day)
@@ -330,14 +332,20 @@ impl Look {
             let rollup = file_list::of_partition(pins.files_of(*table), hour);
             let path_of = |table: Table, file: &Arc<DataFile>| self.place.file(table, &file.path);
             let is_read = |path: &String| !self.bad.contains(path) && !self.missing.contains(path);
-            let are_read = rollup.iter().map(|file| path_of(*table, file)).all(|path| is_read(&path));
+            let are_read = rollup
+                .iter()
+                .map(|file| path_of(*table, file))
+                .all(|path| is_read(&path));
             let rows: u64 = samples.iter().map(|file| file.rows).sum();
             if samples.is_empty() || !are_read || !file_list::is_current(samples, rollup) || rows == *count {
                 continue;
             }
             if let Some(first) = rollup.first() {
                 let path = path_of(*table, first);
-                self.fault(&path, format!("the roll-up of {hour} counts {count} samples, the hour has {rows}"));
+                self.fault(
+                    &path,
+                    format!("the roll-up of {hour} counts {count} samples, the hour has {rows}"),
+                );
             }
         }
     }
@@ -369,13 +377,20 @@ impl Look {
 
     fn end(mut self, pins: &Pins) -> Checked {
         let counts = |(table, ..): &Job| matches!(table, Table::Samples | Table::Batches);
-        let are_read = self.jobs(pins).iter().filter(|job| counts(job)).all(|job| !self.bad.contains(&job.2));
+        let are_read = self
+            .jobs(pins)
+            .iter()
+            .filter(|job| counts(job))
+            .all(|job| !self.bad.contains(&job.2));
         let balance = lock_mutex(&self.ledger).balance();
         if are_read {
             (self.checked.told, self.checked.told_rows) = (balance.told, balance.rows);
             let at = self.place.file(Table::Samples, "").trim_end_matches('/').to_owned();
             for (node, rows, told) in balance.short {
-                self.fault(&at, format!("node {node:?} has {rows} rows, its batches tell of {told} samples"));
+                self.fault(
+                    &at,
+                    format!("node {node:?} has {rows} rows, its batches tell of {told} samples"),
+                );
             }
             if balance.is_cut {
                 let note = "older samples are gone: only batches that are younger are held against what is there";
@@ -413,11 +428,17 @@ fn of_file(
     file: &DataFile,
     path: &str,
 ) -> Result<Read, (u64, StoreError)> {
-    day.read(place.root.reader().as_ref(), table, file, path, &mut |rows| match table {
-        Table::Samples => lock_mutex(ledger).add_samples(rows),
-        Table::Batches => lock_mutex(ledger).add_batches(rows),
-        _ => {}
-    })
+    day.read(
+        place.root.reader().as_ref(),
+        table,
+        file,
+        path,
+        &mut |rows| match table {
+            Table::Samples => lock_mutex(ledger).add_samples(rows),
+            Table::Batches => lock_mutex(ledger).add_batches(rows),
+            _ => {}
+        },
+    )
 }
 
 fn is_gone(place: &Place, path: &str) -> bool {

@@ -34,12 +34,7 @@ pub async fn copy(from: &Path, to: &Path, compare: bool, tell: Tell) -> Result<C
 }
 
 /// Copies a store or a backup to a place of its own.
-pub(super) async fn into_store(
-    source: Arc<Place>,
-    to: &Path,
-    compare: bool,
-    tell: Tell,
-) -> Result<Copied, KeepError> {
+pub(super) async fn into_store(source: Arc<Place>, to: &Path, compare: bool, tell: Tell) -> Result<Copied, KeepError> {
     // Before anything is made: where no store is, nothing is to be copied.
     let store = Pins::of(&source).await?.id(&source)?;
     let (root, lock) = open_to_write(to).await?;

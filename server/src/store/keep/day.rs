@@ -10,7 +10,7 @@ use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use std::collections::HashSet;
 
@@ -65,12 +65,7 @@ fn dictionary(column: &str) -> Option<usize> {
 impl Day {
     pub(super) fn new(name: String, part: u64, parts: u64) -> Self {
         let ids = std::array::from_fn(|_| HashSet::default());
-        Self {
-            name,
-            part,
-            parts,
-            ids,
-        }
+        Self { name, part, parts, ids }
     }
 
     /// Whether this is the first time that the day is read.
@@ -84,9 +79,13 @@ impl Day {
 
     /// Takes in the ids of a dictionary's rows; none of another table.
     pub(super) fn learn(&mut self, table: Table, rows: &RecordBatch) {
-        let Some(at) = DICTIONARIES.iter().position(|(of, _)| *of == table) else { return };
+        let Some(at) = DICTIONARIES.iter().position(|(of, _)| *of == table) else {
+            return;
+        };
         let ids = rows.column_by_name(DICTIONARIES[at].1);
-        let Some(ids) = ids.and_then(|ids| ids.as_primitive_opt::<Int64Type>()) else { return };
+        let Some(ids) = ids.and_then(|ids| ids.as_primitive_opt::<Int64Type>()) else {
+            return;
+        };
         let (part, parts) = (self.part, self.parts);
         let of_part = ids.values().iter().copied();
         let of_part = of_part.filter(|id| parts == 1 || id.cast_unsigned() % parts == part);
@@ -96,7 +95,9 @@ impl Day {
     /// Looks for what the rows refer to. `from`: the first row's number in its file.
     fn look(&self, table: Table, rows: &RecordBatch, from: u64, lacking: &mut [Lacking; DICTIONARIES.len()]) {
         if table == Table::Stacks {
-            let frames = rows.column_by_name("frames").and_then(|column| column.as_list_opt::<i32>());
+            let frames = rows
+                .column_by_name("frames")
+                .and_then(|column| column.as_list_opt::<i32>());
             let ids = frames.and_then(|frames| frames.values().as_primitive_opt::<Int64Type>());
             if let (Some(frames), Some(ids), Some(at)) = (frames, ids, dictionary("frame_id")) {
                 for (row, ends) in frames.value_offsets().windows(2).enumerate() {
@@ -109,7 +110,9 @@ impl Day {
         }
         for (at, (of, column)) in DICTIONARIES.iter().enumerate() {
             let ids = rows.column_by_name(column).filter(|_| *of != table);
-            let Some(ids) = ids.and_then(|ids| ids.as_primitive_opt::<Int64Type>()) else { continue };
+            let Some(ids) = ids.and_then(|ids| ids.as_primitive_opt::<Int64Type>()) else {
+                continue;
+            };
             let mut before = None;
             for (row, id) in ids.values().iter().enumerate() {
                 // Rows of one series stand together.
@@ -196,7 +199,10 @@ mod tests {
         let (values, first) = (3, Some((102, 3)));
         assert_eq!(found[1], Lacking { values, first });
         assert_eq!(found[0], Lacking::default());
-        assert_eq!(lacking(&day, Table::Stacks, &ids("stack_id", &[9]))[1], Lacking::default());
+        assert_eq!(
+            lacking(&day, Table::Stacks, &ids("stack_id", &[9]))[1],
+            Lacking::default()
+        );
         let frames = ListArray::from_iter_primitive::<Int64Type, _, _>([
             Some(vec![Some(7), Some(7)]),
             Some(vec![Some(7), Some(8)]),
@@ -214,10 +220,15 @@ mod tests {
         let of_part = |part: u64| {
             let mut day = Day::new(String::new(), part, 3);
             day.learn(Table::Stacks, &stacks);
-            (day.ids[1].len() as u64, lacking(&day, Table::Samples, &samples)[1].values)
+            (
+                day.ids[1].len() as u64,
+                lacking(&day, Table::Samples, &samples)[1].values,
+            )
         };
         let found: Vec<_> = (0..3).map(of_part).collect();
-        let sums = found.iter().fold((0, 0), |(ids, lacking), (a, b)| (ids + a, lacking + b));
+        let sums = found
+            .iter()
+            .fold((0, 0), |(ids, lacking), (a, b)| (ids + a, lacking + b));
         assert_eq!(sums, (100, 20));
         assert_eq!((parts(0), parts(MOST_IDS), parts(MOST_IDS + 1)), (1, 1, 2));
     }

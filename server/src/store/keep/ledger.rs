@@ -73,7 +73,8 @@ impl Ledger {
         let numbers = |column: &str| Some(rows.column_by_name(column)?.as_primitive_opt::<Int64Type>()?.values());
         let (Some(batches), Some(nodes), Some(samples), Some(from_ns), Some(until_ns)) = (
             batches_of(rows),
-            rows.column_by_name("node").and_then(|column| column.as_string_opt::<i32>()),
+            rows.column_by_name("node")
+                .and_then(|column| column.as_string_opt::<i32>()),
             numbers("samples"),
             numbers("from_ns"),
             numbers("until_ns"),
@@ -97,7 +98,9 @@ impl Ledger {
 
     /// Adds rows of `samples`.
     pub(super) fn add_samples(&mut self, rows: &RecordBatch) {
-        let nodes = rows.column_by_name("node").and_then(|column| column.as_dictionary_opt::<Int32Type>());
+        let nodes = rows
+            .column_by_name("node")
+            .and_then(|column| column.as_dictionary_opt::<Int32Type>());
         let Some((nodes, names)) = nodes.and_then(|nodes| Some((nodes, nodes.values().as_string_opt::<i32>()?))) else {
             return;
         };
@@ -171,7 +174,12 @@ mod tests {
     #[test]
     fn each_stored_batch_counts_once_and_who_has_fewer_rows_is_named() {
         let mut ledger = Ledger::new(window(2), 0);
-        ledger.add_batches(&batches(&[("a", 1, 2, 10), ("a", 2, 1, 20), ("a", 1, 2, 10), ("b", 1, 2, 10)]));
+        ledger.add_batches(&batches(&[
+            ("a", 1, 2, 10),
+            ("a", 2, 1, 20),
+            ("a", 1, 2, 10),
+            ("b", 1, 2, 10),
+        ]));
         // It is under way: its samples are not there yet.
         ledger.add_batches(&batches(&[("b", 3, 7, 30)]));
         ledger.add_samples(&samples(&["a", "b", "a", "c"]));
@@ -185,7 +193,11 @@ mod tests {
     #[test]
     fn where_old_samples_are_gone_only_younger_batches_are_held_against_what_is_there() {
         let mut ledger = Ledger::new(window(3), HOUR_NS);
-        ledger.add_batches(&batches(&[("a", 1, 4, 10), ("a", 2, 4, HOUR_NS + 10), ("a", 3, 2, 2 * HOUR_NS + 10)]));
+        ledger.add_batches(&batches(&[
+            ("a", 1, 4, 10),
+            ("a", 2, 4, HOUR_NS + 10),
+            ("a", 3, 2, 2 * HOUR_NS + 10),
+        ]));
         ledger.add_samples(&samples(&["a"]));
         assert_eq!(ledger.balance().short, [("a".to_owned(), 1, 2)]);
         ledger.add_samples(&samples(&["a"]));

@@ -114,7 +114,9 @@ pub(crate) fn claim(root: &dyn Root, mark: &Mark) -> Result<(), FormatError> {
             State::Unfinished | State::Whole if !for_backups => {}
             State::Backups => return refused("it holds backups; give an empty place".to_owned()),
             State::Served => {
-                return refused("a server has been started on it, and may have stored more; give an empty place".to_owned());
+                return refused(
+                    "a server has been started on it, and may have stored more; give an empty place".to_owned(),
+                );
             }
             State::Unfinished | State::Whole => {
                 return refused("it is a copy, which backups cannot be kept in; give an empty place".to_owned());

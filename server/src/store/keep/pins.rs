@@ -13,7 +13,7 @@ use crate::store::log::pinned::{self, PinnedLog};
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -156,7 +156,9 @@ impl Pins {
                 }
                 return Ok(());
             }
-            let Some(before) = log.version.checked_sub(1) else { return Ok(()) };
+            let Some(before) = log.version.checked_sub(1) else {
+                return Ok(());
+            };
             match pinned::pin(&place.location(Table::Batches), Some(before)).await {
                 Ok(Some(older)) => log = older,
                 // Older entries are gone.
@@ -191,9 +193,8 @@ async fn has_others(place: &Place, log: &PinnedLog, window: &Arc<SenderWindow<()
 
 fn has_other(rows: &RecordBatch, window: &SenderWindow<()>) -> bool {
     let batches = batches_of(rows);
-    batches.is_some_and(|mut batches| {
-        batches.any(|(instance, number)| window.check(instance, number) != Seen::Committed)
-    })
+    batches
+        .is_some_and(|mut batches| batches.any(|(instance, number)| window.check(instance, number) != Seen::Committed))
 }
 
 /// Instance and number of each row of `batches`.

@@ -96,7 +96,11 @@ impl Place {
             let named = self
                 .root
                 .names_below(&folder, &is_partition, &|path| path.ends_with(".parquet"))?;
-            found.extend(named.into_iter().map(|named| (below(&folder, &named.name), named.bytes)));
+            found.extend(
+                named
+                    .into_iter()
+                    .map(|named| (below(&folder, &named.name), named.bytes)),
+            );
         }
         Ok(found)
     }

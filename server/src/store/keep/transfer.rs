@@ -51,7 +51,9 @@ impl Way {
         let to = self.to.clone();
         let there = waiting(move || to.data_files().map_err(KeepError::of_root(to.root.as_ref()))).await?;
         let path_of = |table: Table, file: &DataFile| self.from.file(table, &file.path);
-        let wanted = pins.files().filter(|(table, file)| !done.contains(&path_of(*table, file)));
+        let wanted = pins
+            .files()
+            .filter(|(table, file)| !done.contains(&path_of(*table, file)));
         let jobs: Vec<_> = wanted
             .map(|(table, file)| {
                 let has = there.get(&self.to.file(table, &file.path)).copied();
@@ -101,15 +103,18 @@ impl Way {
             // A file of the source that a disk does not give back keeps nobody from copying the others.
             Err(Met::Source(error @ RootError::Other(_))) => {
                 let cause = chain(error.cause());
-                self.tally.fault(&source, format!("it cannot be read, and was not copied: {cause}"));
+                self.tally
+                    .fault(&source, format!("it cannot be read, and was not copied: {cause}"));
                 return Ok(Came::Copied);
             }
             Err(met) => return Err(self.failed(met)),
         }
         if bytes != file.size_bytes {
             let written = file.size_bytes;
-            self.tally
-                .fault(&source, format!("it has {bytes} bytes, {written} were written; copied as it is"));
+            self.tally.fault(
+                &source,
+                format!("it has {bytes} bytes, {written} were written; copied as it is"),
+            );
         } else if integrity::hash_in(&file.path).is_some_and(|written| written != hash.digest()) {
             self.tally
                 .fault(&source, "its content is not what was written; copied as it is");

@@ -97,7 +97,9 @@ impl Sums {
                 sums.insert(name, hash.clone());
             }
         }
-        Sums(sums).encode().map_err(|error| RootError::new(&log.path_of(SUMS), error))
+        Sums(sums)
+            .encode()
+            .map_err(|error| RootError::new(&log.path_of(SUMS), error))
     }
 
     /// Those of these files alone, for a log that has no others.

@@ -44,7 +44,11 @@ pub(crate) async fn pin(place: &TableLocation, version: Option<u64>) -> Result<O
         read.map_err(StoreError::table(table, "read its log"))?;
         let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
         let views = state.log_data();
-        let mut files: Vec<_> = views.iter().filter_map(|file| data_file(table, &file)).map(Arc::new).collect();
+        let mut files: Vec<_> = views
+            .iter()
+            .filter_map(|file| data_file(table, &file))
+            .map(Arc::new)
+            .collect();
         files.sort_by(|a, b| (&a.partition, &a.path).cmp(&(&b.partition, &b.path)));
         let (version, id) = (state.version(), state.metadata().id().to_owned());
         if let Some(names) = names(&listed(place).await?, version) {

@@ -85,7 +85,10 @@ fn what_comes_in_pieces_is_whole_or_not_there(root: &dyn Root) {
         });
         read.unwrap();
         let expected: Vec<u8> = pieces(count).flatten().collect();
-        assert!(whole == expected && most <= 8 << 20, "{count} pieces, in the place of what was there");
+        assert!(
+            whole == expected && most <= 8 << 20,
+            "{count} pieces, in the place of what was there"
+        );
     }
     for count in [1, 7] {
         let mut incoming = root.receive("in/part").unwrap();

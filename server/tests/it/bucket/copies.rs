@@ -90,8 +90,13 @@ async fn a_store_goes_to_a_bucket_on_to_another_and_back_over_a_bad_network() {
     }
     assert!(all[0] > BATCHES && all.iter().all(|files| *files == all[0]), "{all:?}");
     assert!(!proxy.take_counts().faults.is_empty(), "a request met a fault");
-    let again = run_beside(&["copy", text(&data), &first], &environment(gateway.address())).await.well();
-    assert_eq!((again.figure(" files copied"), again.figure(" there already")), (0, all[0]));
+    let again = run_beside(&["copy", text(&data), &first], &environment(gateway.address()))
+        .await
+        .well();
+    assert_eq!(
+        (again.figure(" files copied"), again.figure(" there already")),
+        (0, all[0])
+    );
     assert_eq!(batches_of_one_moment(&back).await, expected);
     // The bucket is a store that a server has.
     let mut server = Server::start_in(Path::new(&second), &[], &environment(gateway.address())).unwrap();
@@ -129,7 +134,10 @@ async fn a_copy_to_a_bucket_that_is_killed_goes_on() {
     let refused = Server::start_in(Path::new(&to), &[], &environment(gateway.address()));
     assert!(refused.is_err_and(|said| said.contains("not finished")));
     let said = run_beside(&arguments, &environment(gateway.address())).await.well();
-    assert!(said.figure(" there already") > 0 && said.figure(" files copied") > 0, "{said:?}");
+    assert!(
+        said.figure(" there already") > 0 && said.figure(" files copied") > 0,
+        "{said:?}"
+    );
     run_in(&["check", &to], &environment(gateway.address())).well();
     run_in(&["copy", &to, text(&back)], &environment(gateway.address())).well();
     assert_eq!(batches_of_one_moment(&back).await, expected);
@@ -152,9 +160,13 @@ async fn a_bucket_that_a_server_has_is_backed_up_and_restored() {
     }
     let after = sending.end().await;
     assert!(server.stop());
-    run_beside(&["restore", &far, text(&restored)], &environment).await.well();
+    run_beside(&["restore", &far, text(&restored)], &environment)
+        .await
+        .well();
     lie_between(&before, &batches_of_one_moment(&restored).await, &after);
     std::fs::remove_dir_all(&restored).unwrap();
-    run_beside(&["restore", text(&kept), text(&restored)], &environment).await.well();
+    run_beside(&["restore", text(&kept), text(&restored)], &environment)
+        .await
+        .well();
     lie_between(&before, &batches_of_one_moment(&restored).await, &after);
 }
