@@ -280,6 +280,7 @@ async fn a_copy_that_is_killed_again_and_again_goes_on_and_is_no_store_until_it_
     two_days(&data).await;
     let all = data_files(&data).len() as i64;
     let arguments = ["copy", text(&data), text(&copy)];
+    let mut was_unfinished = false;
     for step in 1..=20 {
         let mut child = command(&arguments, &[])
             .stdout(Stdio::null())
@@ -297,7 +298,10 @@ async fn a_copy_that_is_killed_again_and_again_goes_on_and_is_no_store_until_it_
                 started.is_err_and(|said| said.contains("not finished")),
                 "after step {step}"
             );
-            assert_eq!(run(&["check", text(&copy)]).code, Some(1));
+            if !was_unfinished {
+                assert_eq!(run(&["check", text(&copy)]).code, Some(1));
+            }
+            was_unfinished = true;
         }
     }
     let said = run(&arguments).well();

@@ -18,7 +18,7 @@ use crate::store::root::error::RootError;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::file_list;
-use crate::store::table::integrity::{self, MISSING};
+use crate::store::table::integrity::{self, Fault as LogFault, MISSING};
 use crate::store::table::partition::hour_begin_ns;
 use crate::store::table::schema::Table;
 use futures::stream::{self, StreamExt as _};
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// A log that is written while it is looked at is looked at again, so often and after this time.
 const LOOKS: usize = 3;
 
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Tables whose rows others refer to, in the order in which they are taken in.
 const DICTIONARIES: [Table; 4] = [Table::Frames, Table::Stacks, Table::Series, Table::Processes];
@@ -129,20 +129,22 @@ impl Look {
 
     /// Looks at each table's log, up to its newest checkpoint.
     async fn logs(&mut self) -> Result<(), KeepError> {
-        for table in ORDER {
-            let location = self.place.location(table);
-            let mut faults = Vec::new();
-            for look in 0..LOOKS {
-                if look > 0 {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                let looked = location.waiting(recover::faults).await;
-                faults = looked.map_err(KeepError::of_root(self.place.root.as_ref()))?;
-                if faults.is_empty() {
-                    break;
-                }
+        let mut faulty: Vec<(Table, Vec<LogFault>)> = ORDER.map(|table| (table, Vec::new())).into();
+        for look in 0..LOOKS {
+            if look > 0 {
+                tokio::time::sleep(PAUSE).await;
             }
-            let log = location.log();
+            for (table, faults) in &mut faulty {
+                let looked = self.place.location(*table).waiting(recover::faults).await;
+                *faults = looked.map_err(KeepError::of_root(self.place.root.as_ref()))?;
+            }
+            faulty.retain(|(_, faults)| !faults.is_empty());
+            if faulty.is_empty() {
+                return Ok(());
+            }
+        }
+        for (table, faults) in faulty {
+            let log = self.place.location(table).log();
             for fault in faults {
                 self.fault(log.path_of(&fault.name).trim_end_matches('/'), fault.what);
             }

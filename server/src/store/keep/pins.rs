@@ -39,13 +39,10 @@ const OF_EACH_DAY: [Table; 2] = [Table::Stacks, Table::Series];
 /// Looks until tables fit together. What does not then, never did.
 const TRIES: usize = 4;
 
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Versions that `batches` is taken back, at most: a commit is one, and a rewrite may come between.
 const MOST_BACK: u64 = 6;
-
-/// Batches of a commit that is under way stand in files that were written less than this before the newest one.
-const UNDER_WAY_MS: i64 = 60_000;
 
 /// Rows that are read at a time.
 pub(super) const BATCH_ROWS: usize = 64 * 1024;
@@ -146,11 +143,12 @@ impl Pins {
         ) else {
             return Ok(());
         };
+        let newest_ms = samples.files.iter().map(|file| file.modified_ms).max();
         let txns = pinned::txns(&place.location(Table::Samples), samples.version).await?;
         let window = Arc::new(SenderWindow::<()>::from_txns(&txns));
         let mut log = self.logs[at].clone();
         for back in 0..=MOST_BACK {
-            if !has_others(place, &log, &window).await {
+            if !has_others(place, &log, newest_ms, &window).await {
                 if back > 0 {
                     self.logs[at] = log;
                 }
@@ -169,11 +167,11 @@ impl Pins {
     }
 }
 
-/// Whether the newest files of `batches` have a batch that the samples' transactions do not say to be stored. False
-/// where that cannot be read: what is wrong with a file is found when it is copied.
-async fn has_others(place: &Place, log: &PinnedLog, window: &Arc<SenderWindow<()>>) -> bool {
-    let newest_ms = log.files.iter().map(|file| file.modified_ms).max().unwrap_or_default();
-    let is_young = |file: &&Arc<DataFile>| file.modified_ms >= newest_ms - UNDER_WAY_MS;
+/// Whether `batches` has a batch that the samples' transactions do not say to be stored, in files that were written
+/// after the newest of samples: those of older commits are stored, whoever sent them. False where that cannot be read:
+/// what is wrong with a file is found when it is copied.
+async fn has_others(place: &Place, log: &PinnedLog, newest_ms: Option<i64>, window: &Arc<SenderWindow<()>>) -> bool {
+    let is_young = |file: &&Arc<DataFile>| newest_ms.is_none_or(|newest_ms| file.modified_ms > newest_ms);
     let young: Vec<Arc<DataFile>> = log.files.iter().filter(is_young).cloned().collect();
     let (place, window) = (place.clone(), window.clone());
     let looked = waiting(move || {
