@@ -452,8 +452,8 @@ impl std::fmt::Display for Checked {
         let faults = self.faults.len() as u64 + self.more_faults;
         write!(
             f,
-            "{}: {} files ({}), {} rows, {} samples; nodes with a ledger have {} of them, their batches tell of {}; {faults} \
-             faults; {:.1} s",
+            "{}: {} files ({}), {} rows, {} samples; nodes with a ledger have {} of them, their batches tell of {}; \
+             {faults} faults; {:.1} s",
             self.what,
             self.files,
             mib(self.bytes),

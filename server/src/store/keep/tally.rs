@@ -110,13 +110,16 @@ impl Tally {
             *told = Instant::now();
         }
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let there = match of(&self.skipped_files) {
+            0 => String::new(),
+            there => format!(", {there} were there already"),
+        };
         self.tell(&format!(
-            "{} of {} files, {} of {}, {} were there already; {:.0} s",
+            "{} of {} files, {} of {}{there}; {:.0} s",
             of(&self.files) + of(&self.skipped_files),
             of(&self.all_files),
             mib(of(&self.moved_bytes)),
             mib(of(&self.all_bytes)),
-            of(&self.skipped_files),
             self.begun.elapsed().as_secs_f64()
         ));
     }
