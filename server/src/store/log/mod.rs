@@ -9,6 +9,7 @@ pub(crate) mod entries;
 pub(crate) mod location;
 pub(crate) mod opening;
 pub(crate) mod orphan_commit;
+pub(crate) mod pinned;
 pub(crate) mod recover;
 pub(crate) mod schema;
 pub(crate) mod shared_log;

@@ -351,7 +351,8 @@ pub(super) fn entry_path(version: u64) -> Path {
     Path::from(format!("_delta_log/{}", checksums::entry_name(version)))
 }
 
-async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
+/// What the library reads and writes a table's log through.
+pub(crate) async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
     let opened = place.waiting(|place| place.root.table(&place.table_path())).await;
     let LogRoot { table, whole, url } = opened.map_err(place.root_failed("open its folder"))?;
     let table = (place.over)(place.table, table);
@@ -419,7 +420,7 @@ pub(crate) fn add_action(table: Table, file: &DataFile, data_change: bool) -> Ad
 }
 
 /// A file as the log has it; none when it lacks what Stakeout always writes.
-fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
+pub(crate) fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
     let partition = file.partition_values_map().remove(table.partition_column())??;
     entries::described(&file.stats()?, |int_ranges, string_ranges, rows| {
         Some(DataFile {

@@ -5,6 +5,7 @@ use crate::store::root::contract::{Named, Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::local::LocalRoot;
 use crate::store::root::open::{OpenError, open};
+use bytes::Bytes;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use std::path::Path as FsPath;
@@ -26,6 +27,7 @@ pub(super) fn keeps_the_contract(root: &dyn Root) {
     objects_are_created_replaced_and_told_apart(root);
     names_are_those_directly_below(root);
     objects_are_replaced_on_a_condition(root);
+    what_comes_in_pieces_is_whole_or_not_there(root);
     things_move(root);
     empty_folders_go(root);
     assert!(root.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
@@ -80,6 +82,38 @@ fn names_are_those_directly_below(root: &dyn Root) {
         [Named { name, bytes }]
     );
     root.settle("a/b").unwrap();
+}
+
+fn what_comes_in_pieces_is_whole_or_not_there(root: &dyn Root) {
+    let pieces = |count: u8| (0..count).map(|at| Bytes::from(vec![at; 3 << 20]));
+    // Of a few bytes, of none, and of more than goes to a bucket in one request.
+    for count in [0, 1, 7] {
+        let mut incoming = root.receive("in/pieces").unwrap();
+        for piece in pieces(count) {
+            incoming.add(piece).unwrap();
+        }
+        incoming.finish().unwrap();
+        let (mut whole, mut most) = (Vec::new(), 0);
+        let read = root.reader().pieces("in/pieces", &mut |piece| {
+            most = most.max(piece.len());
+            whole.extend_from_slice(&piece);
+            Ok(())
+        });
+        read.unwrap();
+        let expected: Vec<u8> = pieces(count).flatten().collect();
+        assert!(
+            whole == expected && most <= 8 << 20,
+            "{count} pieces, in the place of what was there"
+        );
+    }
+    for count in [1, 7] {
+        let mut incoming = root.receive("in/part").unwrap();
+        pieces(count).for_each(|piece| incoming.add(piece).unwrap());
+        drop(incoming);
+        let missing = root.stamp("in/part").unwrap_err();
+        assert!(matches!(missing, RootError::NotFound(_)), "{missing:?}");
+    }
+    root.discard("in").unwrap();
 }
 
 fn things_move(root: &dyn Root) {
