@@ -21,7 +21,7 @@ use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
-use crate::store::table::file_list::add_files;
+use crate::store::table::file_list::{add_files, of_partition};
 use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
@@ -471,11 +471,15 @@ impl Store {
         error.into()
     }
 
-    /// Removes files that never became part of a table.
+    /// Removes files that never became part of a table. One that the log turned out to have stays.
     pub(crate) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
         use object_store::ObjectStoreExt;
-        let objects = self.root.objects();
-        for file in files {
+        let (objects, snapshot) = (self.root.objects(), self.snapshot());
+        let is_named = |file: &Arc<DataFile>| {
+            let named = of_partition(snapshot.files(table), &file.partition);
+            named.iter().any(|named| named.path == file.path)
+        };
+        for file in files.iter().filter(|file| !is_named(file)) {
             let path = Path::from(table.path_of(&file.path));
             if let Err(error) = objects.delete(&path).await {
                 tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");

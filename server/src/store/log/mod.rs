@@ -7,6 +7,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod checksums;
 pub(crate) mod entries;
 pub(crate) mod location;
+mod looked;
 pub(crate) mod opening;
 pub(crate) mod orphan_commit;
 pub(crate) mod pinned;
