@@ -474,17 +474,23 @@ impl Store {
     /// Removes files that never became part of a table. One that the log turned out to have stays.
     pub(crate) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
         use object_store::ObjectStoreExt;
-        let (objects, snapshot) = (self.root.objects(), self.snapshot());
-        let is_named = |file: &Arc<DataFile>| {
-            let named = of_partition(snapshot.files(table), &file.partition);
-            named.iter().any(|named| named.path == file.path)
-        };
-        for file in files.iter().filter(|file| !is_named(file)) {
-            let path = Path::from(table.path_of(&file.path));
+        let objects = self.root.objects();
+        for path in self.unnamed(table, files) {
             if let Err(error) = objects.delete(&path).await {
                 tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");
             }
         }
+    }
+
+    /// Where files are that this server's view does not have.
+    fn unnamed(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Path> {
+        let snapshot = self.snapshot();
+        let is_named = |file: &Arc<DataFile>| {
+            let there = of_partition(snapshot.files(table), &file.partition);
+            there.iter().any(|there| there.path == file.path)
+        };
+        let unnamed = files.iter().filter(|file| !is_named(file));
+        unnamed.map(|file| Path::from(table.path_of(&file.path))).collect()
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! A commit writes dictionaries, then `batches`, then `samples`, and roll-ups are made of samples. So they are looked
 //! at the other way round: whatever a row refers to is there when its turn comes. `batches` may then be ahead of
-//! `samples` by the commit that is under way: it is taken a few versions back, to where every batch is stored. What
-//! retention removed between two looks shows in the days that are left; then all is looked at anew.
+//! `samples` by the commit that is under way: it is taken a few versions back, to where every batch is stored. Where
+//! several servers write, one's commit may have ended while another's is under way, and no version of `batches` has the
+//! one and not the other: then, and where what retention removed shows in the days that are left, all is looked at
+//! anew. Where no look finds them apart, `batches` has all that is stored, and rows of a commit that was under way: as
+//! after a server that was killed.
 
 use crate::store::buffer::sender_window::{Seen, SenderWindow};
 use crate::store::format::read::rows::FileRows;
@@ -15,7 +18,7 @@ use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,8 +44,15 @@ const TRIES: usize = 4;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Versions that `batches` is taken back, at most: a commit is one, and a rewrite may come between.
-const MOST_BACK: u64 = 6;
+/// Versions that `batches` is taken back, at most: each server's commit is one, and a rewrite may come between.
+const MOST_BACK: u64 = 12;
+
+/// So far may the clocks of servers be apart that date files.
+const APART_MS: i64 = 120_000;
+
+/// Rows of `batches` that are compared to see what a version lacks, at most. It has more only where all of a day was
+/// rewritten.
+const MOST_COMPARED: u64 = 1 << 20;
 
 /// Rows that are read at a time.
 pub(super) const BATCH_ROWS: usize = 64 * 1024;
@@ -70,8 +80,8 @@ impl Pins {
         }
         let mut pins = Self::once(place).await?;
         for _ in 1..TRIES {
-            if pins.fit_together() {
-                break;
+            if pins.fit_together() && pins.take_batches_back(place).await? {
+                return Ok(pins);
             }
             tokio::time::sleep(PAUSE).await;
             pins = Self::once(place).await?;
@@ -134,44 +144,47 @@ impl Pins {
         OF_EACH_DAY.into_iter().all(has_all)
     }
 
-    /// To where every batch is stored by the samples' transactions. Where that is nowhere near, it stays: such batches
-    /// are of senders that are not told apart.
-    async fn take_batches_back(&mut self, place: &Place) -> Result<(), StoreError> {
+    /// To where every batch is stored by the samples' transactions; false where there is no such version near that has
+    /// all of them that the newest one has. Then it stays.
+    async fn take_batches_back(&mut self, place: &Place) -> Result<bool, StoreError> {
         let (Some(samples), Some(at)) = (
             self.of_table(Table::Samples),
             self.logs.iter().position(|log| log.table == Table::Batches),
         ) else {
-            return Ok(());
+            return Ok(true);
         };
         let newest_ms = samples.files.iter().map(|file| file.modified_ms).max();
+        let since_ms = newest_ms.map(|newest_ms| newest_ms.saturating_sub(APART_MS));
         let txns = pinned::txns(&place.location(Table::Samples), samples.version).await?;
         let window = Arc::new(SenderWindow::<()>::from_txns(&txns));
-        let mut log = self.logs[at].clone();
-        for back in 0..=MOST_BACK {
-            if !has_others(place, &log, newest_ms, &window).await {
-                if back > 0 {
-                    self.logs[at] = log;
-                }
-                return Ok(());
+        let newest = self.logs[at].clone();
+        let mut log = newest.clone();
+        for _ in 0..=MOST_BACK {
+            if lacks_stored(place, &newest, &log, &window).await {
+                return Ok(false);
+            }
+            if !has_others(place, &log, since_ms, &window).await {
+                self.logs[at] = log;
+                return Ok(true);
             }
             let Some(before) = log.version.checked_sub(1) else {
-                return Ok(());
+                return Ok(false);
             };
             match pinned::pin(&place.location(Table::Batches), Some(before)).await {
                 Ok(Some(older)) => log = older,
                 // Older entries are gone.
-                _ => return Ok(()),
+                _ => return Ok(false),
             }
         }
-        Ok(())
+        Ok(false)
     }
 }
 
-/// Whether `batches` has a batch that the samples' transactions do not say to be stored, in files that were written
-/// after the newest of samples: those of older commits are stored, whoever sent them. False where that cannot be read:
-/// what is wrong with a file is found when it is copied.
-async fn has_others(place: &Place, log: &PinnedLog, newest_ms: Option<i64>, window: &Arc<SenderWindow<()>>) -> bool {
-    let is_young = |file: &&Arc<DataFile>| newest_ms.is_none_or(|newest_ms| file.modified_ms > newest_ms);
+/// Whether `batches` has a batch that the samples' transactions do not say to be stored, in files that may have been
+/// written after the newest of samples: those of older commits are stored, whoever sent them. False where that cannot
+/// be read: what is wrong with a file is found when it is copied.
+async fn has_others(place: &Place, log: &PinnedLog, since_ms: Option<i64>, window: &Arc<SenderWindow<()>>) -> bool {
+    let is_young = |file: &&Arc<DataFile>| since_ms.is_none_or(|since_ms| file.modified_ms > since_ms);
     let young: Vec<Arc<DataFile>> = log.files.iter().filter(is_young).cloned().collect();
     let (place, window) = (place.clone(), window.clone());
     let looked = waiting(move || {
@@ -187,6 +200,49 @@ async fn has_others(place: &Place, log: &PinnedLog, newest_ms: Option<i64>, wind
         Ok(false)
     });
     looked.await.unwrap_or_default()
+}
+
+/// Whether batches that are stored are in the newest version of `batches`, and not in this older one: another server's
+/// commit ended while one was under way. True also where that cannot be seen.
+async fn lacks_stored(place: &Place, newest: &PinnedLog, older: &PinnedLog, window: &Arc<SenderWindow<()>>) -> bool {
+    let (came, went) = (files_but(newest, older), files_but(older, newest));
+    let rows: u64 = came.iter().chain(&went).map(|file| file.rows).sum();
+    if rows > MOST_COMPARED {
+        return true;
+    }
+    let (place, window) = (place.clone(), window.clone());
+    let looked = waiting(move || {
+        let (came, went) = (stored_in(&place, &came, &window)?, stored_in(&place, &went, &window)?);
+        Ok(!came.is_subset(&went))
+    });
+    looked.await.unwrap_or(true)
+}
+
+/// Files of a version that another one does not have.
+fn files_but(of: &PinnedLog, but: &PinnedLog) -> Vec<Arc<DataFile>> {
+    let but: HashSet<&str> = but.files.iter().map(|file| file.path.as_str()).collect();
+    let others = of.files.iter().filter(|file| !but.contains(file.path.as_str()));
+    others.cloned().collect()
+}
+
+/// The batches in these files of `batches` that are stored.
+fn stored_in(
+    place: &Place,
+    files: &[Arc<DataFile>],
+    window: &SenderWindow<()>,
+) -> Result<HashSet<(String, i64)>, StoreError> {
+    let (reader, mut stored) = (place.root.reader(), HashSet::new());
+    for file in files {
+        let path = place.file(Table::Batches, &file.path);
+        for rows in FileRows::open(reader.as_ref(), Table::Batches, &path, BATCH_ROWS)? {
+            let rows = rows?;
+            let batches = batches_of(&rows).into_iter().flatten();
+            let is_stored = |(instance, number): &(&str, i64)| window.check(instance, *number) == Seen::Committed;
+            let found = batches.filter(is_stored);
+            stored.extend(found.map(|(instance, number)| (instance.to_owned(), number)));
+        }
+    }
+    Ok(stored)
 }
 
 fn has_other(rows: &RecordBatch, window: &SenderWindow<()>) -> bool {

@@ -18,6 +18,15 @@ impl Looked {
         }
     }
 
+    /// As of a server that slept.
+    #[cfg(test)]
+    pub(super) fn long_ago() -> Self {
+        Self {
+            wall: SystemTime::now() - Duration::from_secs(24 * 3600),
+            ..Self::now()
+        }
+    }
+
     /// By either clock. One that went back may hide anything.
     pub(super) fn is_long_ago(self, age: Duration) -> bool {
         self.steady.elapsed() > age || self.wall.elapsed().map_or(true, |elapsed| elapsed > age)

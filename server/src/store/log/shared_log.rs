@@ -289,3 +289,119 @@ fn is_refusal(error: &object_store::Error) -> bool {
             | Unauthenticated { .. }
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::log::location::TableLocation;
+    use crate::store::log::opening;
+    use crate::store::log::table_log::add_action;
+    use crate::store::root::contract::{Lock, Root};
+    use crate::store::root::local::LocalRoot;
+    use crate::store::table::schema::Table;
+    use std::path::{Path as FsPath, PathBuf};
+    use tokio::sync::watch;
+
+    /// Two servers' logs of one table, and what holds the folder for them.
+    async fn two(dir: &FsPath) -> ([TableLog; 2], Lock) {
+        let root: Arc<dyn Root> = Arc::new(LocalRoot::open(dir).unwrap().shared());
+        let lock = root.join().unwrap();
+        let open = || {
+            opening::open(TableLocation {
+                table: Table::Batches,
+                root: root.clone(),
+                prefix: String::new(),
+                over: |_, store| store,
+                clock: Arc::new(Clock::system()),
+                stop: watch::Sender::new(false).subscribe(),
+            })
+        };
+        ([open().await.unwrap().log, open().await.unwrap().log], lock)
+    }
+
+    fn change(name: &str) -> Change<'static> {
+        let file = DataFile {
+            path: format!("day=2026-11-21/{name}.parquet"),
+            partition: "2026-11-21".to_owned(),
+            size_bytes: 10,
+            rows: 3,
+            modified_ms: 1,
+            int_ranges: Vec::new(),
+            string_ranges: Vec::new(),
+        };
+        Change {
+            add: vec![add_action(Table::Batches, &file, true)],
+            ..Change::nothing()
+        }
+    }
+
+    /// Three commits, and a checkpoint of the last of them.
+    async fn three(log: &mut TableLog) {
+        for name in ["one", "two", "three"] {
+            assert_eq!(log.append(change(name)).await.unwrap(), Appended::Written);
+        }
+        log.due_checkpoint(1).unwrap().write(1_000).await.unwrap();
+    }
+
+    /// Whether the whole table was read, and of how many files was told.
+    async fn read(log: &mut TableLog) -> (bool, usize) {
+        match log.news().await.unwrap() {
+            News::Entries(entries) => {
+                entries.iter().for_each(|entry| log.read_to(entry.version));
+                (false, entries.iter().map(|entry| entry.added.len()).sum())
+            }
+            News::Whole { version, files, .. } => {
+                log.read_to(version);
+                (true, files.len())
+            }
+        }
+    }
+
+    fn entry(dir: &FsPath, version: u64) -> PathBuf {
+        dir.join("batches/_delta_log").join(checksums::entry_name(version))
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_others_went_on_behind_counts_however_late_that_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([mut slept, mut other], _lock) = two(dir.path()).await;
+        let (version, bytes) = (slept.version + 1, slept.encode(change("first")).unwrap());
+        assert!(slept.put(version, &bytes).await.is_ok());
+        assert_eq!(read(&mut other).await, (false, 1));
+        three(&mut other).await;
+        slept.looked = Looked::long_ago();
+        assert_eq!(slept.wrote(version).await.unwrap(), Appended::Written);
+        assert!(entry(dir.path(), version).exists());
+        assert_eq!(read(&mut slept).await, (false, 3));
+    }
+
+    #[tokio::test]
+    async fn what_comes_where_entries_were_removed_does_not_count_and_all_is_read_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([mut slept, mut other], _lock) = two(dir.path()).await;
+        three(&mut other).await;
+        for version in 0..other.version {
+            std::fs::remove_file(entry(dir.path(), version)).unwrap();
+        }
+        slept.looked = Looked::long_ago();
+        let late = slept.append(change("vain")).await.unwrap_err();
+        assert!(matches!(late, CommitError::Late(_)), "{late:?}");
+        assert!(!entry(dir.path(), slept.version + 1).exists());
+        assert_eq!(read(&mut slept).await, (true, 3));
+        assert_eq!(slept.append(change("four")).await.unwrap(), Appended::Written);
+        assert_eq!(read(&mut other).await, (false, 1));
+    }
+
+    #[tokio::test]
+    async fn a_log_whose_entries_are_removed_while_it_is_read_is_read_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([mut lags, mut other], _lock) = two(dir.path()).await;
+        three(&mut other).await;
+        std::fs::remove_file(entry(dir.path(), other.version - 1)).unwrap();
+        lags.looked = Looked::long_ago();
+        assert_eq!(read(&mut lags).await, (true, 3));
+        assert_eq!(read(&mut lags).await, (false, 0));
+        assert_eq!(lags.append(change("four")).await.unwrap(), Appended::Written);
+    }
+}

@@ -4,7 +4,7 @@ use crate::store::root::bucket::BucketRoot;
 use crate::store::root::contract::{Named, Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::local::LocalRoot;
-use crate::store::root::open::{OpenError, open};
+use crate::store::root::open::{OpenError, open, open_as, open_to_read};
 use bytes::Bytes;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -259,6 +259,41 @@ fn servers_share_a_folder_and_one_alone_has_it_for_itself() {
     let lock = alone.lock().unwrap();
     assert!(matches!(one.join().unwrap_err(), RootError::Exists(_)));
     drop(lock);
+}
+
+#[test]
+fn whoever_only_reads_takes_no_lock_and_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let none = dir.path().join("none");
+    let missing = open_to_read(&none).unwrap_err();
+    assert!(
+        matches!(missing, OpenError::Failed(RootError::NotFound(_))) && !none.exists(),
+        "{missing:?}"
+    );
+    let store = Arc::new(object_store::memory::InMemory::new());
+    for is_shared in [false, true] {
+        let folder = open_as(dir.path(), is_shared).unwrap();
+        let bucket = BucketRoot::of_store(store.clone());
+        let bucket: Arc<dyn Root> = match is_shared {
+            true => Arc::new(bucket.shared()),
+            false => Arc::new(bucket),
+        };
+        let read_in_folder = || open_to_read(dir.path()).unwrap();
+        let read_in_bucket = || -> Arc<dyn Root> { Arc::new(BucketRoot::of_store(store.clone())) };
+        let readers: [&dyn Fn() -> Arc<dyn Root>; 2] = [&read_in_folder, &read_in_bucket];
+        for (root, reader) in [folder, bucket].iter().zip(readers) {
+            let locked = if is_shared { root.join() } else { root.lock() };
+            let lock = locked.unwrap();
+            root.replace("kept", "1".into()).unwrap();
+            let before = names(root.as_ref(), "");
+            let reader = reader();
+            assert_eq!(text(reader.as_ref(), "kept"), "1");
+            assert_eq!(names(reader.as_ref(), ""), before);
+            root.replace("kept", "2".into()).unwrap();
+            assert_eq!(text(reader.as_ref(), "kept"), "2");
+            drop(lock);
+        }
+    }
 }
 
 #[tokio::test]
