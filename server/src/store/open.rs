@@ -220,8 +220,14 @@ impl Store {
             store.stop.subscribe(),
         )));
         if store.is_shared() {
-            tasks.push(tokio::spawn(follow::run(Arc::downgrade(&store), store.stop.subscribe())));
-            tasks.push(tokio::spawn(follow::beat(Arc::downgrade(&store), store.stop.subscribe())));
+            tasks.push(tokio::spawn(follow::run(
+                Arc::downgrade(&store),
+                store.stop.subscribe(),
+            )));
+            tasks.push(tokio::spawn(follow::beat(
+                Arc::downgrade(&store),
+                store.stop.subscribe(),
+            )));
         }
         drop(tasks);
         Ok(store)

@@ -52,7 +52,10 @@ async fn all_have<const N: usize>(stores: [Arc<Store>; N], dir: &Path, expected:
         store.close().await;
     }
     let alone = Store::open(quiet(dir)).await.unwrap();
-    assert_eq!(number(&alone.snapshot(), "SELECT count(*) FROM samples").await, expected);
+    assert_eq!(
+        number(&alone.snapshot(), "SELECT count(*) FROM samples").await,
+        expected
+    );
     alone.close().await;
 }
 
@@ -79,7 +82,10 @@ async fn a_batch_that_is_sent_to_three_servers_at_once_is_stored_once() {
             assert_eq!(samples(store).await, round * 20);
         }
     }
-    let stored: u64 = [&a, &b, &c].map(|store| store.counters.batches_stored.load(Relaxed)).iter().sum();
+    let stored: u64 = [&a, &b, &c]
+        .map(|store| store.counters.batches_stored.load(Relaxed))
+        .iter()
+        .sum();
     assert_eq!(stored, 20);
     all_have([a, b, c], dir.path(), 200).await;
 }
@@ -235,7 +241,10 @@ async fn servers_follow_each_other_by_themselves_and_know_of_each_other() {
     })
     .await;
     assert_eq!(b.servers().len(), 2);
-    eventually("one of them does the maintenance", async || a.maintains() != b.maintains()).await;
+    eventually("one of them does the maintenance", async || {
+        a.maintains() != b.maintains()
+    })
+    .await;
     for store in [a, b] {
         store.close().await;
     }
@@ -269,16 +278,23 @@ async fn a_store_that_servers_share_is_copied_and_checked_while_they_commit() {
     let mut before = 0;
     for _ in 0..4 {
         eventually("more is stored", async || samples(&stores[0]).await >= before + 60).await;
-        let acknowledged = stores.each_ref().map(|store| store.counters.samples_stored.load(Relaxed));
+        let stored = |store: &Arc<Store>| store.counters.samples_stored.load(Relaxed);
+        let acknowledged: u64 = stores.iter().map(stored).sum();
         let copy = keep::copy(&data, &copied, false, silent()).await.unwrap();
-        assert!(copy.faults.is_empty() && copy.samples >= acknowledged.iter().sum(), "{copy:?}");
+        assert!(copy.faults.is_empty() && copy.samples >= acknowledged, "{copy:?}");
         // Every stored batch is told of, each sample is of one, and refers to what is there.
         let checked = keep::check(&copied, None, silent()).await.unwrap();
         assert!(checked.faults.is_empty() && checked.more_faults == 0, "{checked:?}");
-        assert_eq!((checked.samples, checked.told, checked.told_rows), (copy.samples, copy.samples, copy.samples));
+        assert_eq!(
+            (checked.samples, checked.told, checked.told_rows),
+            (copy.samples, copy.samples, copy.samples)
+        );
         // Also of what is written meanwhile.
         let checked = keep::check(&data, None, silent()).await.unwrap();
-        assert!(checked.faults.is_empty() && checked.samples >= copy.samples, "{checked:?}");
+        assert!(
+            checked.faults.is_empty() && checked.samples >= copy.samples,
+            "{checked:?}"
+        );
         before = copy.samples as i64;
     }
     stop.store(true, Relaxed);
@@ -305,7 +321,10 @@ async fn a_copy_has_its_place_alone_and_servers_share_it_once_it_is_whole() {
     let (rows, id) = rows_of(&mut Sender::new("node-a", 10), 1, now_ns());
     store_batch(&store, rows, Some(id)).await.unwrap();
     let [serves] = open(&taken).await;
-    let refused = keep::copy(&data, &taken, false, silent()).await.unwrap_err().to_string();
+    let refused = keep::copy(&data, &taken, false, silent())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("a stakeout-server has it"), "{refused}");
     serves.close().await;
 
@@ -318,7 +337,10 @@ async fn a_copy_has_its_place_alone_and_servers_share_it_once_it_is_whole() {
     std::fs::write(&mark, whole).unwrap();
     let both: [Arc<Store>; 2] = open(&copied).await;
     all_have(both, &copied, 10).await;
-    let refused = keep::copy(&data, &copied, false, silent()).await.unwrap_err().to_string();
+    let refused = keep::copy(&data, &copied, false, silent())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("a server has been started on it"), "{refused}");
 
     keep::backup(&data, &kept, 2, false, silent()).await.unwrap();

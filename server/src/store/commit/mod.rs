@@ -21,7 +21,7 @@ use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
-use crate::store::table::file_list::{add_files, of_partition};
+use crate::store::table::file_list::add_files;
 use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
@@ -384,7 +384,10 @@ impl Store {
         let now_ms = self.transaction_ms();
         let mut inbox = lock_mutex(&self.inbox);
         inbox.sender_window.committed(batches, now_ms);
-        group.batches.iter().for_each(|batch| drop(inbox.samples_of.remove(batch)));
+        group
+            .batches
+            .iter()
+            .for_each(|batch| drop(inbox.samples_of.remove(batch)));
         if batches.len() < group.batches.len() {
             // Whoever stored them counts them.
             let stored: HashSet<&(String, i64)> = batches.iter().collect();
@@ -480,17 +483,6 @@ impl Store {
                 tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");
             }
         }
-    }
-
-    /// Where files are that this server's view does not have.
-    fn unnamed(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Path> {
-        let snapshot = self.snapshot();
-        let is_named = |file: &Arc<DataFile>| {
-            let there = of_partition(snapshot.files(table), &file.partition);
-            there.iter().any(|there| there.path == file.path)
-        };
-        let unnamed = files.iter().filter(|file| !is_named(file));
-        unnamed.map(|file| Path::from(table.path_of(&file.path))).collect()
     }
 }
 

@@ -64,7 +64,8 @@ pub(crate) fn write(root: &dyn Root, mark: &Mark) -> Result<(), RootError> {
     root.replace(OBJECT, text.into())
 }
 
-/// A server starts on a root, which must be locked: refused where that holds no whole store. Waits for the root.
+/// A server starts on a root, which must be locked or joined: refused where that holds no whole store. Of several
+/// servers each may say the same. Waits for the root.
 pub(crate) fn serve(root: &dyn Root) -> Result<(), FormatError> {
     let Some(mark) = read(root)? else { return Ok(()) };
     match mark.state {

@@ -101,7 +101,11 @@ impl TableLog {
         let is_behind = self.looked.is_long_ago(LOOKED_LONG_AGO) && self.is_behind(version + 1).await?;
         if is_behind || self.is_lost {
             let table = self.table.name();
-            tracing::warn!(table, version, "entries of a table's log are gone that were not read: reading all of it");
+            tracing::warn!(
+                table,
+                version,
+                "entries of a table's log are gone that were not read: reading all of it"
+            );
             let begun = Looked::now();
             let (delta, files, txns) = load(&self.place).await?;
             let version = delta.version().unwrap_or_default();

@@ -246,8 +246,7 @@ impl TableLog {
             .iter()
             .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
             .collect();
-        let mut more: HashMap<String, serde_json::Value> =
-            HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
+        let mut more: HashMap<String, serde_json::Value> = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
         if self.place.root.is_shared() {
             more.insert(WRITE.to_owned(), uuid::Uuid::new_v4().to_string().into());
         }

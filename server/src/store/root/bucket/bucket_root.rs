@@ -246,7 +246,10 @@ impl Root for BucketRoot {
         let lease = self.lease(true)?;
         let objects = self.objects.clone();
         // Whoever ends it must be alone.
-        if self.threads.wait("", async move { exchange::is_begun(&objects).await })? {
+        if self
+            .threads
+            .wait("", async move { exchange::is_begun(&objects).await })?
+        {
             let words = "an exchange of two folders was cut off: start one server alone first, which ends it";
             return Err(RootError::new("", words));
         }
