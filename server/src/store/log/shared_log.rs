@@ -166,6 +166,9 @@ impl TableLog {
         if self.in_doubt {
             return Err(CommitError::Unknown);
         }
+        if self.is_lost {
+            return Ok(Appended::Behind);
+        }
         let bytes = self.encode(change).map_err(CommitError::NotWritten)?;
         let version = self.version + 1;
         let (begun, mut backoff, mut is_under_way) = (Instant::now(), Backoff::default(), false);
@@ -392,6 +395,7 @@ mod tests {
         let late = slept.append(change("vain")).await.unwrap_err();
         assert!(matches!(late, CommitError::Late(_)), "{late:?}");
         assert!(!entry(dir.path(), slept.version + 1).exists());
+        assert_eq!(slept.append(change("vain")).await.unwrap(), Appended::Behind);
         assert_eq!(read(&mut slept).await, (true, 3));
         assert_eq!(slept.append(change("four")).await.unwrap(), Appended::Written);
         assert_eq!(read(&mut other).await, (false, 1));
