@@ -25,7 +25,6 @@ use crate::store::table::file_list::add_files;
 use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
-use object_store::path::Path;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};

@@ -16,7 +16,6 @@ use bytes::Bytes;
 use deltalake_core::kernel::transaction::TransactionError;
 use deltalake_core::logstore::CommitOrBytes;
 use object_store::ObjectStoreExt;
-use object_store::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -307,11 +306,11 @@ mod tests {
     use crate::store::root::contract::{Lock, Root};
     use crate::store::root::local::LocalRoot;
     use crate::store::table::schema::Table;
-    use std::path::{Path as FsPath, PathBuf};
+    use std::path::{Path, PathBuf};
     use tokio::sync::watch;
 
     /// Two servers' logs of one table, and what holds the folder for them.
-    async fn two(dir: &FsPath) -> ([TableLog; 2], Lock) {
+    async fn two(dir: &Path) -> ([TableLog; 2], Lock) {
         let root: Arc<dyn Root> = Arc::new(LocalRoot::open(dir).unwrap().shared());
         let lock = root.join().unwrap();
         let open = || {
@@ -365,7 +364,7 @@ mod tests {
         }
     }
 
-    fn entry(dir: &FsPath, version: u64) -> PathBuf {
+    fn entry(dir: &Path, version: u64) -> PathBuf {
         dir.join("batches/_delta_log").join(checksums::entry_name(version))
     }
 
