@@ -175,7 +175,7 @@ impl RangeReader for BucketReader {
         let mut at = 0;
         while at < length {
             let end = length.min(at + PIECE_BYTES);
-            for piece in self.fetch(path, vec![at..end])? {
+            for piece in self.fetch(path, std::iter::once(at..end))? {
                 at += piece.len() as u64;
                 with(piece)?;
             }
