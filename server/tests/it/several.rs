@@ -270,6 +270,8 @@ async fn a_store_that_servers_share_is_copied_and_checked_while_they_commit() {
                 let (rows, id) = rows_of(&mut sender, number, now_ns());
                 let store = &stores[(task + number as usize) % 2];
                 store_batch(store, rows, Some(id)).await.unwrap();
+                // Each is a commit of its own, and every check reads them all.
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
             number
         })
