@@ -1,5 +1,5 @@
 //! Several servers on one data root: each sample is stored once, and every server's answers have it, whichever server
-//! was told of it, whoever committed first, and whoever does the maintenance. What is copied meanwhile is of one moment.
+//! was told of it, whoever committed first, and whoever does the maintenance. A copy made meanwhile is of one moment.
 
 use crate::store::{DAY_NS, number, quiet, rows_of, store_batch};
 use crate::support::{Sender, eventually, now_ns};

@@ -49,8 +49,8 @@ fn check() -> Command {
 /// What cargo starts instead of the compiler: `$1` is the compiler, the rest its arguments. A program or a test is
 /// judged as in a check, by its metadata; libraries are built, since what uses them is given their code, and so are
 /// build scripts, which run. Where cargo looks for the program, to tell next time that nothing changed, lies one that
-/// only says what it is. By bash: other shells drop variables with a hyphen in their names, such as those in which cargo
-/// tells a test where the programs are.
+/// only says what it is. By bash: other shells drop variables with a hyphen in their names, such as those in which
+/// cargo tells a test where the programs are.
 const JUDGE: &str = r#"#!/bin/bash
 case " $* " in
 *' --crate-name build_script_'*) exec DRIVER "$@" ;;
