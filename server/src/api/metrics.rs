@@ -414,6 +414,11 @@ fn bucket(traffic: &Traffic, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::R
             "Pages of data files that were fetched from the bucket",
             &traffic.page_misses,
         ),
+        (
+            "stakeout_bucket_resumed_lists",
+            "Lists of the bucket that broke off and were asked again",
+            &traffic.resumed_lists,
+        ),
     ] {
         let counter = ConstCounter::new(count.load(Ordering::Relaxed));
         counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;

@@ -23,3 +23,4 @@ pub(crate) mod reader;
 mod reader_tests;
 pub(crate) mod traffic;
 pub(crate) mod waiting;
+mod whole_lists;

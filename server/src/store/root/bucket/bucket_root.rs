@@ -14,6 +14,7 @@ use crate::store::root::contract::{Incoming, Lock, LogRoot, Named, Root, Stamp, 
 use crate::store::root::error::RootError;
 use crate::store::root::reader::RangeReader;
 use crate::store::root::traffic::Traffic;
+use crate::store::root::whole_lists::WholeLists;
 use bytes::Bytes;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
@@ -72,6 +73,13 @@ impl BucketRoot {
     }
 
     fn over(place: Place, threads: Arc<IoThreads>, traffic: Arc<Traffic>) -> Self {
+        let place = Place {
+            store: Arc::new(WholeLists {
+                inner: place.store,
+                traffic: traffic.clone(),
+            }),
+            ..place
+        };
         let pages = Arc::new(Pages::new(traffic.clone()));
         let holding = Arc::new(Holding::default());
         let guarded: Arc<dyn ObjectStore> = Arc::new(Guarded {
