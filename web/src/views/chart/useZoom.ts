@@ -1,5 +1,5 @@
 /** Zooms a chart of time by the wheel and by keys: at once on the screen, and for the server once the hand rests. */
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isSame, type Window, zoomAround } from "../../logic/time/windows.ts";
 
 /** One step of the wheel's zoom; what a wheel reports for a notch is about a hundred. */
@@ -12,10 +12,19 @@ const SETTLED_MS = 220;
 export function useZoom(answer: Window, onRange: (window: Window) => void) {
   const [zoomed, setZoomed] = useState<Window | null>(null);
   const range: Window = useMemo(() => zoomed ?? { from: answer.from, until: answer.until }, [answer, zoomed]);
-  useEffect(() => setZoomed(null), [answer]);
+  /** Whether the server was not yet asked for what a hand chose. */
+  const isUnasked = useRef(false);
+  useEffect(() => {
+    // What arrives in the middle of a gesture answers an older question, and must not undo it.
+    if (!isUnasked.current) setZoomed(null);
+  }, [answer]);
   useEffect(() => {
     if (zoomed === null) return;
-    const timer = setTimeout(() => onRange(zoomed), SETTLED_MS);
+    isUnasked.current = true;
+    const timer = setTimeout(() => {
+      isUnasked.current = false;
+      onRange(zoomed);
+    }, SETTLED_MS);
     return () => clearTimeout(timer);
   }, [zoomed]);
   /** Around a moment: in for positive steps. */
