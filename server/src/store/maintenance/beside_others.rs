@@ -13,7 +13,6 @@ use crate::store::table::orphans::Stale;
 use crate::store::table::schema::Table;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Store {
     /// In the log and in the view: `old` out, `new` in, unless another server was first with some of `old`. Then, as
@@ -54,11 +53,7 @@ impl Store {
             }
         }
         self.counters.count_conflict(&tries);
-        self.replace_files(table, old, new, Stale::Replaced);
-        drop(log);
-        self.counters
-            .files_compacted
-            .fetch_add(old.len() as u64, Ordering::Relaxed);
+        self.rewritten(log, table, old, new);
         Ok(())
     }
 

@@ -296,12 +296,8 @@ fn whoever_only_reads_takes_no_lock_and_makes_nothing() {
     }
 }
 
-#[tokio::test]
-async fn objects_are_the_same_by_each_way() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = LocalRoot::open(dir.path()).unwrap();
-    let _lock = root.lock().unwrap();
-    root.create("samples/day=1/part", "one".into()).unwrap();
+/// Of a root that is locked, and has `one` as samples/day=1/part.
+pub(super) async fn objects_are_the_same_by_each_way(root: &dyn Root) {
     let (objects, path) = (root.objects(), Path::from("samples/day=1/part"));
     assert_eq!(objects.get(&path).await.unwrap().bytes().await.unwrap(), "one");
     objects.put(&path, "two".into()).await.unwrap();
@@ -311,8 +307,19 @@ async fn objects_are_the_same_by_each_way() {
     let whole = Path::from_url_path(log.url.path()).unwrap().join("day=1").join("part");
     assert_eq!(log.whole.get(&whole).await.unwrap().bytes().await.unwrap(), "two");
     let copy = Path::from("damaged/part");
-    objects.copy_if_not_exists(&path, &copy).await.unwrap();
+    objects.copy(&path, &copy).await.unwrap();
     objects.delete(&path).await.unwrap();
+    assert_eq!(objects.get(&copy).await.unwrap().bytes().await.unwrap(), "two");
+    assert!(objects.get(&path).await.is_err());
+}
+
+#[tokio::test]
+async fn objects_of_a_folder_are_the_same_by_each_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = LocalRoot::open(dir.path()).unwrap();
+    let _lock = root.lock().unwrap();
+    root.create("samples/day=1/part", "one".into()).unwrap();
+    objects_are_the_same_by_each_way(&root).await;
     assert_eq!(
         (text(&root, "damaged/part"), names(&root, "samples/day=1")),
         ("two".to_owned(), vec![])

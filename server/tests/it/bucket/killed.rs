@@ -53,6 +53,18 @@ pub(super) struct Sent {
     pub(super) batches: Vec<ExportProfilesServiceRequest>,
 }
 
+/// What is there of each sender, and each of it once: no two of a sender's samples have the same time and thread.
+pub(super) const EACH_ONCE: &str = "SELECT count(*), count(DISTINCT concat(node, ts_ns, '/', tid)) FROM samples";
+
+/// What there must be: samples by instance, and what `EACH_ONCE` answers.
+pub(super) fn acknowledged(sent: &[Sent]) -> (BTreeMap<String, i64>, serde_json::Value) {
+    let of = |sent: &Sent| (sent.sender.instance.clone(), (sent.batches.len() * SAMPLES) as i64);
+    let by_instance: BTreeMap<String, i64> = sent.iter().map(of).collect();
+    assert!(sent.iter().all(|sent| sent.batches.len() > 3), "{by_instance:?}");
+    let all: i64 = by_instance.values().sum();
+    (by_instance, serde_json::json!([[all, all]]))
+}
+
 pub(super) fn start(place: &str, flags: &[&str], address: &str) -> Server {
     let mut said = String::new();
     for _ in 0..STARTS {
@@ -152,17 +164,9 @@ async fn killed_behind_a_bad_network_every_acknowledged_sample_is_in_the_bucket_
 
     // What is in the bucket, asked without faults.
     let server = start(&place, &[], gateway.address());
-    let stored = |sent: &Sent| (sent.batches.len() * SAMPLES) as i64;
-    let expected: BTreeMap<String, i64> = sent
-        .iter()
-        .map(|sent| (sent.sender.instance.clone(), stored(sent)))
-        .collect();
-    assert!(sent.iter().all(|sent| sent.batches.len() > 3), "{expected:?}");
-    assert_eq!(ledger(&server.address).await, expected);
-    // No two of a sender's samples have the same time and thread.
-    let each_once = "SELECT count(*), count(DISTINCT concat(node, ts_ns, '/', tid)) FROM samples";
-    let all: i64 = expected.values().sum();
-    assert_eq!(sql(&server.address, each_once).await, serde_json::json!([[all, all]]));
+    let (by_instance, all) = acknowledged(&sent);
+    assert_eq!(ledger(&server.address).await, by_instance);
+    assert_eq!(sql(&server.address, EACH_ONCE).await, all);
 
     // A server on a local folder that got the same.
     let dir = tempfile::tempdir().unwrap();

@@ -2,11 +2,10 @@
 //! another server is stored once, and every server says so.
 
 use super::gateway::{Gateway, environment, root};
-use super::killed::{FAULTS, SAMPLES, SENDERS, Sent, ledger, sends, sql, start};
+use super::killed::{EACH_ONCE, FAULTS, SENDERS, acknowledged, ledger, sends, sql, start};
 use super::proxy::Proxy;
 use crate::keep::run_in;
 use crate::support::{Server, eventually};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -42,20 +41,11 @@ async fn killed_behind_a_bad_network_several_servers_have_every_acknowledged_sam
         sent.push(sending.await.unwrap());
     }
     proxy.set(&[]);
-    let stored = |sent: &Sent| (sent.batches.len() * SAMPLES) as i64;
-    let expected: BTreeMap<String, i64> = sent
-        .iter()
-        .map(|sent| (sent.sender.instance.clone(), stored(sent)))
-        .collect();
-    assert!(sent.iter().all(|sent| sent.batches.len() > 3), "{expected:?}");
-    // No two of a sender's samples have the same time and thread.
-    let each_once = "SELECT count(*), count(DISTINCT concat(node, ts_ns, '/', tid)) FROM samples";
-    let all: i64 = expected.values().sum();
-    let all = serde_json::json!([[all, all]]);
+    let (by_instance, all) = acknowledged(&sent);
     for server in &servers {
         let address = server.address.as_str();
         eventually("every server has what any of them acknowledged", async || {
-            sql(address, each_once).await == all
+            sql(address, EACH_ONCE).await == all
         })
         .await;
     }
@@ -64,8 +54,8 @@ async fn killed_behind_a_bad_network_several_servers_have_every_acknowledged_sam
     }
     // And so has one that is started now.
     let server = start(&place, &["--shared"], gateway.address());
-    assert_eq!(sql(&server.address, each_once).await, all);
-    assert_eq!(ledger(&server.address).await, expected);
+    assert_eq!(sql(&server.address, EACH_ONCE).await, all);
+    assert_eq!(ledger(&server.address).await, by_instance);
 }
 
 #[test]
