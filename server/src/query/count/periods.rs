@@ -8,6 +8,7 @@
 
 use crate::column::coded::CodedColumn;
 use crate::query::ask::unit::Unit;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use std::collections::BTreeMap;
 
 /// Distinct periods that are counted one by one. An agent has a handful; senders of plain values may have any number.
@@ -73,20 +74,48 @@ impl Periods {
 
     /// A value that is among the least of all is among the least of each part, with all its samples.
     fn see(&mut self, value: i64, samples: u64) {
-        *self.seen.entry(value).or_default() += samples;
+        let seen = self.seen.entry(value).or_default();
+        *seen = seen.saturating_add(samples);
         if self.seen.len() > MOST_SEEN {
             self.seen.pop_last();
         }
     }
 
     pub(crate) fn merge(&mut self, other: &Periods) {
-        self.samples += other.samples;
+        self.samples = self.samples.saturating_add(other.samples);
         self.value_ns = self.value_ns.saturating_add(other.value_ns);
         self.squares = self.squares.saturating_add(other.squares);
         self.common = divisor(self.common, other.common);
         for (period, samples) in &other.seen {
             self.see(*period, *samples);
         }
+    }
+
+    /// For another server.
+    pub(crate) fn write(&self, to: &mut PartialWriter) {
+        to.number(self.samples);
+        to.signed(self.value_ns);
+        to.wide(self.squares);
+        to.signed(self.common);
+        to.ids(self.seen.keys().copied());
+        self.seen.values().for_each(|samples| to.number(*samples));
+    }
+
+    /// What another server wrote.
+    pub(crate) fn read(from: &mut PartialReader<'_>) -> Result<Periods, Malformed> {
+        let (samples, value_ns) = (from.number()?, from.signed()?);
+        let (squares, common) = (from.wide()?, from.signed()?);
+        let mut seen = BTreeMap::new();
+        for value in from.ids(MOST_SEEN, "values of samples")? {
+            seen.insert(value, from.number()?);
+        }
+        Ok(Periods {
+            samples,
+            value_ns,
+            squares,
+            common,
+            seen,
+        })
     }
 
     /// Whether samples stand for different times.

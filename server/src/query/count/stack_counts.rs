@@ -5,6 +5,8 @@ use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
 use crate::query::count::adders;
 use crate::query::count::cell_plan::{CellPlan, CountedWindow};
+use crate::query::count::partial::Partial;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::count::stack_sums::StackSums;
 use crate::query::count::weighted::WeightedCounts;
@@ -102,6 +104,39 @@ impl Accumulator for StackCounts {
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         self.sums.merge(other.sums)
+    }
+}
+
+impl StackCounts {
+    /// See [`StackSums::write`].
+    pub(crate) fn write_with(
+        self,
+        to: &mut PartialWriter,
+        write_ids: impl FnOnce(&[i64], &mut PartialWriter) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        self.sums.write(to, write_ids)
+    }
+
+    /// See [`StackSums::read`].
+    pub(crate) fn read_with(
+        &mut self,
+        from: &mut PartialReader<'_>,
+        read_ids: impl FnOnce(&mut PartialReader<'_>, usize) -> Result<Vec<i64>, Malformed>,
+    ) -> Result<(), Malformed> {
+        self.sums.read(from, read_ids)
+    }
+}
+
+impl Partial for StackCounts {
+    fn write(self, to: &mut PartialWriter) -> Result<(), QueryError> {
+        self.write_with(to, |ids, to| {
+            to.ids(ids.iter().copied());
+            Ok(())
+        })
+    }
+
+    fn read(&mut self, from: &mut PartialReader<'_>) -> Result<(), Malformed> {
+        self.read_with(from, |from, most| from.ids(most, "stacks"))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
 
+mod sent;
+
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
 use crate::label::Label;
@@ -104,8 +106,8 @@ pub struct Waits {
 }
 
 /// The earliest samples of a selection.
-#[derive(Debug)]
-struct Earliest {
+#[derive(Debug, Clone)]
+pub(crate) struct Earliest {
     limit: usize,
     /// The type of what it takes.
     profile: u8,
@@ -120,6 +122,16 @@ fn texts(codes: &CodedColumn) -> Vec<Arc<str>> {
 }
 
 impl Earliest {
+    /// Of at most so many, none of them yet.
+    pub(crate) fn new(limit: usize, profile: u8) -> Earliest {
+        Earliest {
+            limit,
+            profile,
+            moments: BinaryHeap::new(),
+            complete: true,
+        }
+    }
+
     fn take(&mut self, moment: TimedSample) {
         if self.moments.len() < self.limit {
             self.moments.push(moment);
@@ -218,12 +230,7 @@ pub async fn timeline(
         let others = WAITS.into_iter().filter(|profile| *profile != question.profile);
         asked.extend(others.map(|profile| of_type(&question, profile)));
     }
-    let new = |profile| Earliest {
-        limit,
-        profile,
-        moments: BinaryHeap::new(),
-        complete: true,
-    };
+    let new = |profile| Earliest::new(limit, profile);
     let (mut earliest, mut held) = (new(0), Vec::new());
     for (profile, of_type) in (0..).zip(&asked) {
         let selected = scope(snapshot, of_type).await?;
@@ -529,12 +536,7 @@ mod tests {
     }
 
     fn earliest(limit: usize, times: &[i64]) -> Earliest {
-        let mut earliest = Earliest {
-            limit,
-            profile: 0,
-            moments: BinaryHeap::new(),
-            complete: true,
-        };
+        let mut earliest = Earliest::new(limit, 0);
         for ts_ns in times {
             earliest.take(moment(*ts_ns));
         }
