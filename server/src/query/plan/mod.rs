@@ -9,6 +9,7 @@ pub(crate) mod read_plan;
 pub(crate) mod resolution;
 pub(crate) mod row_test;
 pub(crate) mod scope;
+pub(crate) mod shares;
 pub(crate) mod small_tables;
 pub(crate) mod sources;
 pub(crate) mod steps;

@@ -6,12 +6,13 @@ use crate::column::runs::run_length;
 use crate::query::ask::time::Window;
 use crate::query::plan::resolution::{TimeResolution, Times};
 use crate::store::{HOUR_NS, MINUTE_NS, TEN_SECONDS_NS};
+use serde::{Deserialize, Serialize};
 
 /// The steps of roll-ups, the longest first.
 const GRAINS_NS: [i64; 3] = [HOUR_NS, MINUTE_NS, TEN_SECONDS_NS];
 
 /// A window cut into steps, the last of which may be shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steps {
     /// What is cut.
     pub window: Window,
@@ -24,7 +25,7 @@ pub struct Steps {
 }
 
 /// Minutes or hours that lie whole in a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Grid {
     first_ns: i64,
     grain_ns: i64,
@@ -114,6 +115,28 @@ impl Steps {
             count: 1,
             grid: None,
         }
+    }
+
+    /// Whether every time of the window has a step, of at most so many: of steps that another server wrote.
+    pub(crate) fn are_sound(&self, most: usize) -> bool {
+        let Window { from_ns, until_ns } = self.window;
+        if from_ns < 0 || until_ns <= from_ns || until_ns > i64::MAX / 2 {
+            return false;
+        }
+        let length_ns = until_ns - from_ns;
+        // Where so many steps of so many nanoseconds end.
+        let end = |first_ns: i64, count: usize, step_ns: i64| {
+            let count = i64::try_from(count).ok()?;
+            first_ns.checked_add(count.checked_mul(step_ns)?)
+        };
+        let fits_grid = self.grid.is_none_or(|Grid { first_ns, grain_ns, count }| {
+            let ends = end(first_ns, count, grain_ns).is_some_and(|ns| ns <= until_ns);
+            ends && first_ns >= from_ns && grain_ns > 0 && self.count <= count && count <= 1 << 40
+        });
+        (1..=most).contains(&self.count)
+            && (1..=length_ns.saturating_mul(2).max(1_000_000)).contains(&self.step_ns)
+            && end(0, self.count - 1, self.step_ns).is_some_and(|ns| ns <= length_ns.saturating_add(self.step_ns))
+            && fits_grid
     }
 
     /// How well times have to be known.
