@@ -36,6 +36,15 @@ impl StackCounts {
         StackCounts::of_windows(&sides, true, limit)
     }
 
+    /// Of one window, or of both sides of a difference.
+    pub(crate) fn of(windows: &[CountedWindow], limit: usize) -> StackCounts {
+        match windows {
+            [(steps, except)] => StackCounts::new(*steps, *except, limit),
+            [base, comparison] => StackCounts::of_two([*base, *comparison], limit),
+            others => StackCounts::of_windows(others, true, limit),
+        }
+    }
+
     fn of_windows(windows: &[CountedWindow], timed: bool, limit: usize) -> StackCounts {
         let plan = CellPlan::new(windows, timed);
         StackCounts {

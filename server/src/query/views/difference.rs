@@ -163,16 +163,14 @@ async fn together(
     };
     let [base_steps, steps] = [&base, &comparison].map(|question| parts(snapshot, question.window, PARTS));
     let selected = scope(snapshot, &both_sides).await?;
-    let limit = engine.limits().stacks;
     let windows = [(base_steps, base.except), (steps, comparison.except)];
     let kinds = tokio::try_join!(engine.kind(snapshot, &base), engine.kind(snapshot, &comparison))?;
     let observed = [
         (&base, base_steps, kinds.0.marked),
         (&comparison, steps, kinds.1.marked),
     ];
-    let new = || StackCounts::of_two(windows, limit);
     let ((counts, held), [base_exposure, exposure]) = tokio::try_join!(
-        counted(snapshot, &both_sides, &selected, new, grouping),
+        counted(engine, snapshot, &both_sides, &selected, &windows, grouping),
         observe_each(snapshot, observed),
     )?;
     let units = [kinds.0.unit, kinds.1.unit];

@@ -13,10 +13,11 @@ use crate::query::limits::error::QueryError;
 use crate::query::plan::columns::{TIMES, codes};
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
+use crate::query::plan::shares::counting::Counting;
 use crate::query::plan::steps::Steps;
 use crate::query::views::engine::Engine;
-use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
+use crate::query::views::selected::spread::count_spread;
 use crate::store::Snapshot;
 
 /// Rows that an answer has when the question does not say: of columns of a second, 20 ms each.
@@ -167,10 +168,14 @@ pub async fn heatmap(
     }
     let selected = scope(snapshot, &question).await?;
     let kind = engine.kind(snapshot, &question).await?;
+    let counting = Counting::Heatmap {
+        columns: grid.columns,
+        rows: grid.rows,
+    };
     let new = || HeatmapCounts::new(grid);
     let one = Steps::one(question.window);
     let ((cells, _held), exposure) = tokio::try_join!(
-        count_selected(snapshot, &question, &selected, new),
+        count_spread(&engine.spread, snapshot, &question, &selected, counting, new),
         observe(snapshot, &question, one, kind.marked)
     )?;
     let exposure = exposure.with_samples(cells.periods.samples, one);

@@ -17,6 +17,7 @@ use crate::query::plan::columns::{TIMES, codes};
 use crate::query::plan::days::Days;
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
+use crate::query::plan::shares::counting::Counting;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::frame::Stacks;
 use crate::query::tree::nodes::{Shape, Tree};
@@ -27,6 +28,7 @@ use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
 use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
+use crate::query::views::selected::spread::count_spread;
 use crate::query::views::waits::of_series::{ASLEEP, CLASS, STATE, of_series, of_type};
 use crate::query::views::waits::wakers::{Ends, Waker, around_waits, wakers};
 use crate::store::Snapshot;
@@ -234,7 +236,8 @@ pub async fn timeline(
     let (mut earliest, mut held) = (new(0), Vec::new());
     for (profile, of_type) in (0..).zip(&asked) {
         let selected = scope(snapshot, of_type).await?;
-        let (found, of_found) = count_selected(snapshot, of_type, &selected, || new(profile)).await?;
+        let (counting, new) = (Counting::Earliest { limit, profile }, || new(profile));
+        let (found, of_found) = count_spread(&engine.spread, snapshot, of_type, &selected, counting, new).await?;
         earliest.merge(found)?;
         held.push(of_found);
     }

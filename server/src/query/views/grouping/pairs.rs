@@ -6,6 +6,7 @@ use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
+use crate::query::plan::shares::counting::label_name;
 use crate::query::tree::label_rows::LabelRows;
 use crate::query::views::grouping::keys::Keys;
 use crate::store::Snapshot;
@@ -39,6 +40,8 @@ const fn inverse(odd: u64) -> u64 {
 /// The groups of one question; of both sides of a difference the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Grouping {
+    /// Of its labels, by which another server finds them.
+    labels: Arc<[String]>,
     pub(super) keys: Arc<Keys>,
     pairs: Arc<Mutex<Pairs>>,
 }
@@ -124,9 +127,15 @@ impl Grouping {
             held: Reservation::new(snapshot, "groups of the selected samples"),
         };
         Ok(Grouping {
+            labels: labels.iter().map(|label| label_name(*label)).collect(),
             keys: Arc::new(Keys::new(snapshot, days, labels).await?),
             pairs: Arc::new(Mutex::new(pairs)),
         })
+    }
+
+    /// The names by which another server finds its labels.
+    pub(crate) fn label_names(&self) -> &[String] {
+        &self.labels
     }
 
     pub(super) fn pairs(&self) -> MutexGuard<'_, Pairs> {
