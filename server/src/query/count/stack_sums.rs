@@ -117,7 +117,7 @@ impl StackSums {
             let (values, cells) = (self.values.of_mut(slot), self.cells.of(slot));
             for (range, period_ns) in self.ranges.iter().zip(&before) {
                 for cell in range.clone() {
-                    values[cell] = i64::from(cells[cell]) * period_ns.unwrap_or(0);
+                    values[cell] = period_ns.unwrap_or(0).saturating_mul(i64::from(cells[cell]));
                 }
             }
         }

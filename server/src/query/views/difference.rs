@@ -4,7 +4,6 @@ use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::count::observed_time::ObservedTime;
 use crate::query::count::periods::Counted;
-use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::{InSteps, WeightedCounts};
 use crate::query::difference::chains::Chains;
 use crate::query::difference::judge::{

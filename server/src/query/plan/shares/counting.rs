@@ -12,6 +12,9 @@ const MOST_STACK_STEPS: usize = 1_000;
 /// Steps of a count by label, at most.
 const MOST_STEPS: usize = 100_000;
 
+/// Cells of a heatmap, at most, as its view allows.
+const MOST_CELLS: usize = 1_000_000;
+
 /// Labels of one count, at most.
 const MOST_LABELS: usize = 64;
 
@@ -83,7 +86,10 @@ impl Counting {
                         && of.steps.are_sound(MOST_STEPS)
                         && apart.is_none_or(|apart| apart.len() == of.labels.len())
                 }
-                Counting::Heatmap { columns, rows } => columns.are_sound(MOST_STEPS) && *rows > 0,
+                Counting::Heatmap { columns, rows } => {
+                    let cells = columns.count.saturating_mul(*rows);
+                    columns.are_sound(MOST_CELLS) && (1..=MOST_CELLS).contains(&cells)
+                }
                 Counting::Earliest { limit, .. } => *limit > 0,
             }
     }
@@ -143,7 +149,11 @@ mod tests {
         assert!(sound.is_sound());
         let text = serde_json::to_string(&sound).unwrap();
         assert_eq!(serde_json::from_str::<Counting>(&text).unwrap(), sound);
-        for (of, made_up) in [("\"count\":", "\"count\":9999999"), ("\"step_ns\":", "\"step_ns\":-"), ("\"step_ns\":", "\"step_ns\":0.")] {
+        for (of, made_up) in [
+            ("\"count\":", "\"count\":9999999"),
+            ("\"step_ns\":", "\"step_ns\":-"),
+            ("\"step_ns\":", "\"step_ns\":0."),
+        ] {
             let text = text.replacen(of, made_up, 1);
             let read = serde_json::from_str::<Counting>(&text);
             assert!(read.is_err() || read.is_ok_and(|read| !read.is_sound()), "{text}");
@@ -153,7 +163,10 @@ mod tests {
             limit: 10,
         };
         assert!(!none.is_sound());
-        assert!(!Counting::Heatmap { columns: Steps::of(WINDOW, 1_000), rows: 0 }.is_sound());
+        let columns = Steps::of(WINDOW, 1_000);
+        for (rows, is_sound) in [(0, false), (1, true), (20_000, false)] {
+            assert_eq!(Counting::Heatmap { columns, rows }.is_sound(), is_sound, "{rows} rows");
+        }
         let unknown = Counting::Pairs {
             windows: vec![(Steps::one(WINDOW), None)],
             group: vec!["nonsense".to_owned()],
