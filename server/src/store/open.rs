@@ -171,7 +171,7 @@ impl Store {
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
         let members = match root.is_shared() {
-            true => Some(Members::join(&root, config.address.clone()).await.map_err(failed)?),
+            true => Some(Members::join(&root, [config.address.clone(), config.exchange.clone()]).await.map_err(failed)?),
             false => None,
         };
         let quotas = Quotas::open(&root).await.map_err(failed)?;
