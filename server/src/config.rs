@@ -217,6 +217,12 @@ pub enum ConfigError {
     /// Nobody else is on the same data.
     #[error("--exchange-listen is for servers that share their data: give --shared, too")]
     ExchangeAlone,
+    /// Others would be told to reach this server at every address of their own machine.
+    #[error("{listen} (--exchange-listen) is every address of this machine: say by --exchange-address which one others reach")]
+    ExchangeNowhere {
+        /// The address that is to be listened on.
+        listen: SocketAddr,
+    },
     /// Whoever can be reached could have this server count, and read what others count.
     #[error(
         "{listen} (--exchange-listen) is reachable from other machines and {missing}, or listen on 127.0.0.1, or say \
@@ -262,6 +268,9 @@ impl Config {
         };
         if !self.shared {
             return Err(ConfigError::ExchangeAlone);
+        }
+        if listen.ip().is_unspecified() && self.exchange_address.is_none() {
+            return Err(ConfigError::ExchangeNowhere { listen });
         }
         // Certificates of both sides are tokens, too.
         if listen.ip().to_canonical().is_loopback() || self.exchange_ca.is_some() {
@@ -343,7 +352,7 @@ mod tests {
         let check = |more: &[&str]| config(&[&["--exchange-listen"][..], more].concat()).check();
         assert!(matches!(check(&["127.0.0.1:0"]), Err(ConfigError::ExchangeAlone)));
         assert!(check(&["127.0.0.1:0", "--shared"]).is_ok());
-        let open = |more: &[&str]| check(&[&["0.0.0.0:7374", "--shared"][..], more].concat());
+        let open = |more: &[&str]| check(&[&["10.0.0.1:7374", "--shared"][..], more].concat());
         for (flags, missing) in [
             ("", Some("--exchange-ca")),
             ("--exchange-token-file t", Some("--exchange-ca")),
@@ -357,6 +366,9 @@ mod tests {
             assert_eq!(said.is_none(), missing.is_none(), "{flags:?}: {said:?}");
             assert!(said.is_none_or(|said| missing.is_some_and(|missing| said.contains(missing))), "{flags:?}");
         }
+        let every = ["0.0.0.0:7374", "--shared", "--insecure-no-tls", "--insecure-no-auth"];
+        assert!(matches!(check(&every), Err(ConfigError::ExchangeNowhere { .. })));
+        assert!(check(&[&every[..], &["--exchange-address", "a.internal:7374"]].concat()).is_ok());
         let alone = ["--exchange-ca", "a", "--data", "x"];
         assert!(Config::try_parse_from(["stakeout-server"].iter().chain(&alone)).is_err(), "it needs a certificate");
     }
