@@ -218,7 +218,9 @@ pub enum ConfigError {
     #[error("--exchange-listen is for servers that share their data: give --shared, too")]
     ExchangeAlone,
     /// Others would be told to reach this server at every address of their own machine.
-    #[error("{listen} (--exchange-listen) is every address of this machine: say by --exchange-address which one others reach")]
+    #[error(
+        "{listen} (--exchange-listen) is every address of this machine: give --exchange-address, which others reach"
+    )]
     ExchangeNowhere {
         /// The address that is to be listened on.
         listen: SocketAddr,
@@ -286,7 +288,10 @@ impl Config {
             return Err(open(missing, "--insecure-no-tls"));
         }
         if self.exchange_token_file.is_none() && !self.insecure_no_auth {
-            return Err(open("the server has no --exchange-token-file: give it", "--insecure-no-auth"));
+            return Err(open(
+                "the server has no --exchange-token-file: give it",
+                "--insecure-no-auth",
+            ));
         }
         Ok(())
     }
@@ -364,13 +369,19 @@ mod tests {
             let given: Vec<&str> = flags.split_whitespace().collect();
             let said = open(&given).err().map(|error| error.to_string());
             assert_eq!(said.is_none(), missing.is_none(), "{flags:?}: {said:?}");
-            assert!(said.is_none_or(|said| missing.is_some_and(|missing| said.contains(missing))), "{flags:?}");
+            assert!(
+                said.is_none_or(|said| missing.is_some_and(|missing| said.contains(missing))),
+                "{flags:?}"
+            );
         }
         let every = ["0.0.0.0:7374", "--shared", "--insecure-no-tls", "--insecure-no-auth"];
         assert!(matches!(check(&every), Err(ConfigError::ExchangeNowhere { .. })));
         assert!(check(&[&every[..], &["--exchange-address", "a.internal:7374"]].concat()).is_ok());
         let alone = ["--exchange-ca", "a", "--data", "x"];
-        assert!(Config::try_parse_from(["stakeout-server"].iter().chain(&alone)).is_err(), "it needs a certificate");
+        assert!(
+            Config::try_parse_from(["stakeout-server"].iter().chain(&alone)).is_err(),
+            "it needs a certificate"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! nothing writes.
 //!
 //! Rooms, each of which uses those behind it only: views, then difference, tree, count, then plan, ask, limits; sql
-//! uses plan.
+//! uses plan. Large questions are counted together with other servers on the same data, as an [`Exchange`] has them.
 
 mod ask;
 mod count;

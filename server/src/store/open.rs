@@ -171,7 +171,10 @@ impl Store {
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
         let members = match root.is_shared() {
-            true => Some(Members::join(&root, [config.address.clone(), config.exchange.clone()]).await.map_err(failed)?),
+            true => {
+                let addresses = [config.address.clone(), config.exchange.clone()];
+                Some(Members::join(&root, addresses).await.map_err(failed)?)
+            }
             false => None,
         };
         let quotas = Quotas::open(&root).await.map_err(failed)?;
@@ -218,8 +221,14 @@ impl Store {
             store.stop.subscribe(),
         )));
         if store.is_shared() {
-            tasks.push(tokio::spawn(follow::run(Arc::downgrade(&store), store.stop.subscribe())));
-            tasks.push(tokio::spawn(follow::beat(Arc::downgrade(&store), store.stop.subscribe())));
+            tasks.push(tokio::spawn(follow::run(
+                Arc::downgrade(&store),
+                store.stop.subscribe(),
+            )));
+            tasks.push(tokio::spawn(follow::beat(
+                Arc::downgrade(&store),
+                store.stop.subscribe(),
+            )));
         }
         drop(tasks);
         Ok(store)

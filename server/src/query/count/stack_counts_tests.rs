@@ -211,7 +211,9 @@ fn what_is_sent_to_another_server_is_merged_as_what_was_counted_here() {
         let periods = if turn % 2 == 0 { [50, 50] } else { [10, 40] };
         let mut part = || -> Vec<(i64, i64)> {
             let stack = |next: &mut dyn FnMut(u64) -> u64| (next(9) as i64).wrapping_mul(i64::MAX / 5) - 3;
-            (0..next(60)).map(|_| (stack(&mut next), next(1_000_000_000) as i64)).collect()
+            (0..next(60))
+                .map(|_| (stack(&mut next), next(1_000_000_000) as i64))
+                .collect()
         };
         let parts = [part(), part(), part()];
         let [one, two, three] = [0, 1, 2].map(|i| counted(&parts[i..=i], periods));

@@ -129,12 +129,18 @@ impl Steps {
             let count = i64::try_from(count).ok()?;
             first_ns.checked_add(count.checked_mul(step_ns)?)
         };
-        let fits_grid = self.grid.is_none_or(|Grid { first_ns, grain_ns, count }| {
-            let ends = end(first_ns, count, grain_ns).is_some_and(|ns| ns <= until_ns);
-            ends && first_ns >= from_ns && grain_ns > 0 && self.count <= count && count <= 1 << 40
-        });
+        let fits_grid = self.grid.is_none_or(
+            |Grid {
+                 first_ns,
+                 grain_ns,
+                 count,
+             }| {
+                let ends = end(first_ns, count, grain_ns).is_some_and(|ns| ns <= until_ns);
+                ends && first_ns >= from_ns && grain_ns > 0 && self.count <= count && count <= 1 << 40
+            },
+        );
         (1..=most).contains(&self.count)
-            && (1..=length_ns.saturating_mul(2).max(1_000_000)).contains(&self.step_ns)
+            && (1..=i64::MAX / 8).contains(&self.step_ns)
             && end(0, self.count - 1, self.step_ns).is_some_and(|ns| ns <= length_ns.saturating_add(self.step_ns))
             && fits_grid
     }
@@ -298,6 +304,61 @@ mod tests {
             at = until;
         }
         assert_eq!(at, steps.window.until_ns, "{steps:?}");
+    }
+
+    #[test]
+    fn steps_that_are_made_here_are_sound_and_made_up_ones_are_not() {
+        let day = 24 * 60 * MINUTE;
+        for window in [
+            window(0, 1),
+            window(30 * S, 95 * MINUTE),
+            window(90 * MINUTE + 7, 400 * day),
+        ] {
+            for steps in [
+                Steps::one(window),
+                Steps::parts(window, 8),
+                Steps::hours(window, 8),
+                Steps::chart(window, MINUTE),
+                Steps::chart(window, 7 * S),
+                Steps::of(window, 30 * day),
+            ] {
+                assert!(steps.are_sound(10_000_000), "{steps:?}");
+            }
+        }
+        let sound = Steps::chart(window(0, 10 * MINUTE), MINUTE);
+        assert!(sound.are_sound(10) && !sound.are_sound(9));
+        let with_grid = |first_ns, grain_ns, count| {
+            let grid = Some(Grid {
+                first_ns,
+                grain_ns,
+                count,
+            });
+            Steps { grid, ..sound }
+        };
+        for made_up in [
+            Steps { count: 0, ..sound },
+            Steps { step_ns: 0, ..sound },
+            Steps { step_ns: -1, ..sound },
+            Steps {
+                step_ns: i64::MAX,
+                ..sound
+            },
+            Steps {
+                window: window(5, 5),
+                ..sound
+            },
+            Steps {
+                window: window(0, i64::MAX),
+                ..sound
+            },
+            with_grid(0, 0, 10),
+            with_grid(i64::MAX, 1, 10),
+            with_grid(0, i64::MAX, 10),
+            with_grid(0, MINUTE, 9),
+            with_grid(0, 1, usize::MAX),
+        ] {
+            assert!(!made_up.are_sound(10), "{made_up:?}");
+        }
     }
 
     #[test]

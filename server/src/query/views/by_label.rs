@@ -164,7 +164,8 @@ pub(crate) struct GroupsBy {
 }
 
 impl GroupsBy {
-    /// At most so many cells of a label are counted. `told_apart`: of each label the values that are groups of their own.
+    /// At most so many cells of a label are counted. `told_apart`: of each label the values that are groups of their
+    /// own.
     pub(crate) async fn new(
         snapshot: &Snapshot,
         question: &Question,
@@ -201,7 +202,10 @@ impl GroupsBy {
             labels: labels.iter().map(|label| label_name(*label)).collect(),
             steps: self.steps,
             cells: self.cells,
-            told_apart: self.told_apart.as_ref().map(|of_labels| of_labels.iter().map(names).collect()),
+            told_apart: self
+                .told_apart
+                .as_ref()
+                .map(|of_labels| of_labels.iter().map(names).collect()),
             stacks,
         })
     }

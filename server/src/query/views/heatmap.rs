@@ -97,7 +97,9 @@ impl Partial for HeatmapCounts {
         self.periods = Periods::read(from)?;
         let (samples, values_ns) = (&mut self.samples, &mut self.values_ns);
         let cells = samples.len();
-        from.cells(cells, |cell, count| samples[cell] = u32::try_from(count).unwrap_or(u32::MAX))?;
+        from.cells(cells, |cell, count| {
+            samples[cell] = u32::try_from(count).unwrap_or(u32::MAX)
+        })?;
         if self.periods.differ() {
             return from.cells(cells, |cell, value| values_ns[cell] = value as i64);
         }
@@ -225,7 +227,9 @@ mod tests {
             let times: Vec<i64> = (0..500).map(|at| at * at % 10_000).collect();
             let of_rows = (0..times.len()).map(|row| Some(values[row % 2]));
             let values = Column::Codes(CodedColumn::of_numbers(of_rows));
-            counts.add(&Rows::new(vec![values, Column::Numbers(times)], None)).unwrap();
+            counts
+                .add(&Rows::new(vec![values, Column::Numbers(times)], None))
+                .unwrap();
             let sent = encode(counts.clone()).unwrap();
             let back = decode(HeatmapCounts::new(grid), &sent).unwrap();
             assert_eq!((back.samples, back.values_ns), (counts.samples, counts.values_ns));

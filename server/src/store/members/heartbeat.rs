@@ -155,7 +155,10 @@ impl Heartbeats {
 
     /// What others that are alive have told of a kind. What cannot be read is left out.
     pub(crate) async fn told(&self, kind: &str) -> Vec<Bytes> {
-        let others = self.list().into_iter().filter(|member| member.is_alive && !member.is_own);
+        let others = self
+            .list()
+            .into_iter()
+            .filter(|member| member.is_alive && !member.is_own);
         let mut told = Vec::new();
         for member in others {
             let (root, path) = (self.root.clone(), format!("{FOLDER}/{}.{kind}", member.id));
@@ -306,7 +309,10 @@ mod tests {
         assert_eq!((one.alive(), other.alive()), (2, 2));
         let list = one.list();
         let own: Vec<(&str, bool)> = list.iter().map(|member| (&*member.address, member.is_own)).collect();
-        assert!(own.contains(&("a:7373", true)) && own.contains(&("b:7373", false)), "{own:?}");
+        assert!(
+            own.contains(&("a:7373", true)) && own.contains(&("b:7373", false)),
+            "{own:?}"
+        );
         assert_eq!((one.id(), &*list[1].exchange), ("a", "b:7474"));
         assert!(one.store_time().is_some());
         other.beat().await.unwrap();
@@ -319,7 +325,12 @@ mod tests {
         let left = dir.path().join("servers/c.json");
         std::fs::write(&left, b"{}").unwrap();
         let old = std::time::SystemTime::now() - LEFT_BEHIND - Duration::from_secs(60);
-        std::fs::File::options().write(true).open(&left).unwrap().set_modified(old).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(&left)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
         one.look().await.unwrap();
         one.forget_dead().await;
         assert!(!left.exists() && dir.path().join("servers/a.json").exists());

@@ -142,7 +142,11 @@ mod tests {
         )
     }
 
-    type Known = (BTreeMap<String, (u64, i64, Vec<i64>)>, Option<BTreeMap<(String, i64), i64>>, Periods);
+    type Known = (
+        BTreeMap<String, (u64, i64, Vec<i64>)>,
+        Option<BTreeMap<(String, i64), i64>>,
+        Periods,
+    );
 
     fn known(counts: GroupStacks) -> Known {
         let (grouped, stacks) = counts.grouped();
@@ -185,7 +189,11 @@ mod tests {
             one.merge(back).unwrap();
             assert_eq!(known(one), known(here), "turn {turn}");
             for cut in 0..sent.len() {
-                assert!(decode(empty(limit), &sent[..cut]).is_err(), "{cut} of {} bytes", sent.len());
+                assert!(
+                    decode(empty(limit), &sent[..cut]).is_err(),
+                    "{cut} of {} bytes",
+                    sent.len()
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Numbers and texts as few bytes, and back. Pure.
 //!
-//! A number is a varint (LEB128, seven bits a byte, the lowest first); one that may be negative is folded first, so that
-//! small ones of both signs are short (zigzag, as in protobuf).
+//! A number is a varint (LEB128, seven bits a byte, the lowest first); one that may be negative is folded first, so
+//! that small ones of both signs are short (zigzag, as in protobuf).
 
 /// Bytes that are not what a server of this version writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -156,7 +156,9 @@ impl<'b> PartialReader<'b> {
     pub(crate) fn count(&mut self, most: usize, what: &str) -> Result<usize, Malformed> {
         let count = self.number()?;
         if count > most as u64 {
-            return Err(Malformed::new(format!("they have {count} {what}, at most {most} are allowed")));
+            return Err(Malformed::new(format!(
+                "they have {count} {what}, at most {most} are allowed"
+            )));
         }
         if count > self.bytes.len() as u64 {
             return Err(Malformed::new(format!("they end within {count} {what}")));
@@ -181,7 +183,9 @@ impl<'b> PartialReader<'b> {
         let mut ids: Vec<i64> = Vec::with_capacity(count);
         for at in 0..count {
             let (distance, before) = (self.number()?, ids.last().copied().unwrap_or(i64::MIN));
-            let id = before.checked_add_unsigned(distance).filter(|_| at == 0 || distance > 0);
+            let id = before
+                .checked_add_unsigned(distance)
+                .filter(|_| at == 0 || distance > 0);
             ids.push(id.ok_or_else(|| Malformed::new(format!("{what} are not in their order")))?);
         }
         Ok(ids)
@@ -195,7 +199,10 @@ impl<'b> PartialReader<'b> {
                 0 => {
                     let zeros = self.number()?;
                     if zeros == 0 || zeros > (cells - at) as u64 {
-                        return Err(Malformed::new(format!("{zeros} empty cells stand where {} are left", cells - at)));
+                        return Err(Malformed::new(format!(
+                            "{zeros} empty cells stand where {} are left",
+                            cells - at
+                        )));
                     }
                     at += zeros as usize;
                 }
@@ -217,7 +224,9 @@ mod tests {
     fn numbers(count: usize) -> Vec<u64> {
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         let next = |at: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state >> (at % 64)
         };
         (0..count).map(next).collect()
@@ -256,7 +265,10 @@ mod tests {
             to.ids(ids.iter().copied());
             let bytes = to.into_bytes();
             assert_eq!(PartialReader::new(&bytes).ids(ids.len(), "ids"), Ok(ids.clone()));
-            assert!(PartialReader::new(&bytes).ids(ids.len() - 1, "ids").is_err(), "the limit holds");
+            assert!(
+                PartialReader::new(&bytes).ids(ids.len() - 1, "ids").is_err(),
+                "the limit holds"
+            );
         }
         let mut to = PartialWriter::default();
         to.ids((1_000..1_100_i32).map(i64::from));
@@ -266,7 +278,11 @@ mod tests {
     #[test]
     fn cells_come_back_and_empty_ones_take_no_room() {
         let mut rows = vec![vec![0; 64], vec![7; 64], vec![0, 0, 1, 0, 0, 0, 5]];
-        rows.extend(numbers(200).chunks(13).map(|row| row.iter().map(|cell| cell % 3).collect()));
+        rows.extend(
+            numbers(200)
+                .chunks(13)
+                .map(|row| row.iter().map(|cell| cell % 3).collect()),
+        );
         for row in rows {
             let mut to = PartialWriter::default();
             to.cells(row.iter().copied());
@@ -288,7 +304,11 @@ mod tests {
         let wide = [&[0xff; 9][..], &[2]].concat();
         assert!(PartialReader::new(&wide).number().is_err());
         assert!(PartialReader::new(&[0x80]).number().is_err());
-        assert!(PartialReader::new(&[0xff, 0xff, 0x7f, 1]).ids(usize::MAX, "ids").is_err());
+        assert!(
+            PartialReader::new(&[0xff, 0xff, 0x7f, 1])
+                .ids(usize::MAX, "ids")
+                .is_err()
+        );
         assert!(PartialReader::new(&[2, 5, 0]).ids(9, "ids").is_err());
         assert!(PartialReader::new(&[9, b'a']).text().is_err());
         assert!(PartialReader::new(&[1, 0xff]).text().is_err());

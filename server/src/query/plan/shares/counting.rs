@@ -26,10 +26,7 @@ type CountedWindow = (Steps, Option<Window>);
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub(crate) enum Counting {
     /// By stack, of one window or of both sides of a difference.
-    Stacks {
-        windows: Vec<CountedWindow>,
-        limit: usize,
-    },
+    Stacks { windows: Vec<CountedWindow>, limit: usize },
     /// By the values of labels and stack.
     Pairs {
         windows: Vec<CountedWindow>,
@@ -71,7 +68,10 @@ impl Counting {
     /// Whether this can be counted at all.
     pub(crate) fn is_sound(&self) -> bool {
         let windows_are_sound = |windows: &[CountedWindow]| {
-            let steps = windows.iter().map(|(steps, _)| steps.count).fold(0_usize, usize::saturating_add);
+            let steps = windows
+                .iter()
+                .map(|(steps, _)| steps.count)
+                .fold(0_usize, usize::saturating_add);
             (1..=2).contains(&windows.len())
                 && steps <= MOST_STACK_STEPS
                 && windows.iter().all(|(steps, _)| steps.are_sound(MOST_STACK_STEPS))
@@ -119,7 +119,8 @@ pub(crate) fn has_home(names: &[String], home: LabelTable) -> bool {
 /// The short names that this server knows: with others a selector would mean something else.
 pub(crate) fn short_names() -> Vec<(String, String)> {
     let all = aliases().iter();
-    all.map(|alias| (alias.name.clone(), alias.attribute.as_str().to_owned())).collect()
+    all.map(|alias| (alias.name.clone(), alias.attribute.as_str().to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -134,7 +135,10 @@ mod tests {
     #[test]
     fn labels_are_found_by_their_names() {
         let attribute = Label::parse("attribute.team").unwrap();
-        for label in Label::ALL.into_iter().chain([attribute, Label::parse("version").unwrap()]) {
+        for label in Label::ALL
+            .into_iter()
+            .chain([attribute, Label::parse("version").unwrap()])
+        {
             assert_eq!(labels(&[label_name(label)]), Some(vec![label]));
         }
         assert_eq!(labels(&["nonsense".to_owned()]), None);

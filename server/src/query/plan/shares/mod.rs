@@ -12,6 +12,7 @@ pub(crate) mod counting;
 pub(crate) mod share;
 
 use crate::store::format::read::groups::RowGroupTask;
+use std::cmp::Reverse;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Rows of a piece of a file, and a little more where row groups are larger: two of the largest row groups.
@@ -106,7 +107,7 @@ fn place(piece: &str, rows: usize, servers: &[&str], loads: &[usize], most: usiz
         .enumerate()
         .map(|(at, server)| (xxh3_64(format!("{piece}@{server}").as_bytes()), at))
         .collect();
-    order.sort_unstable_by(|a, b| b.cmp(a));
+    order.sort_unstable_by_key(|placed| Reverse(*placed));
     let with_room = order.iter().find(|(_, at)| loads[*at] + rows <= most);
     let idlest = || order.iter().min_by_key(|(_, at)| loads[*at]);
     with_room.or_else(idlest).map_or(0, |(_, at)| *at)

@@ -13,7 +13,7 @@ use crate::query::plan::shares::counting::{Counting, has_home, short_names};
 use crate::store::format::read::groups::RowGroupTask;
 use crate::store::{DataFile, Snapshot, Table};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest share, in bytes.
@@ -38,13 +38,16 @@ pub(crate) struct ShareFile {
     pub(crate) groups: Vec<usize>,
 }
 
-/// Files of dictionaries that the asked server has in its view, by hashes of their paths. None at all: too many.
+/// Files of dictionaries by their days, as hashes of their paths.
+type FilesOfDays = BTreeMap<String, Vec<u64>>;
+
+/// Files of dictionaries that the asked server has in its view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
-    series: Vec<u64>,
-    processes: Vec<u64>,
-    /// There are more than could be told.
+    series: FilesOfDays,
+    processes: FilesOfDays,
+    /// There are more than could be told: only their days are.
     more: bool,
 }
 
@@ -82,45 +85,70 @@ pub(crate) enum Unusable {
     OtherVersion { theirs: String },
     #[error("the asked server has other short names of attributes (--label)")]
     OtherNames,
+    #[error("a day of which the asked server has series or processes is gone by retention")]
+    Gone,
 }
 
 impl Known {
     /// What resolves a selector and tells labels apart, in a question's window.
     fn of(snapshot: &Snapshot, question: &Question, labels: &[String]) -> Known {
         let days = Days::of(question.window);
-        let hashes = |table: Table| -> Vec<u64> {
-            let files = snapshot.files(table).iter();
-            let files = files.filter(|file| days.has(&file.partition));
-            files.map(|file| xxh3_64(file.path.as_bytes())).collect()
+        let files_of = |table: Table| -> FilesOfDays {
+            let mut all = FilesOfDays::new();
+            for file in snapshot.files(table).iter().filter(|file| days.has(&file.partition)) {
+                let of_day = all.entry(file.partition.clone()).or_default();
+                of_day.push(xxh3_64(file.path.as_bytes()));
+            }
+            all
         };
-        let of = |needed: bool, table: Table| if needed { hashes(table) } else { Vec::new() };
         let has = |home: LabelTable| has_home(labels, home);
-        let series = of(!question.of_series().is_empty() || has(LabelTable::Series), Table::Series);
-        let has_processes = question.selector.has(LabelTable::Processes) || has(LabelTable::Processes);
-        let processes = of(has_processes, Table::Processes);
-        match series.len() + processes.len() > MOST_KNOWN {
-            true => Known {
-                more: true,
-                ..Known::default()
-            },
-            false => Known {
-                series,
-                processes,
-                more: false,
-            },
+        let needs_series = !question.of_series().is_empty() || has(LabelTable::Series);
+        let needs_processes = question.selector.has(LabelTable::Processes) || has(LabelTable::Processes);
+        let of = |needed: bool, table: Table| if needed { files_of(table) } else { FilesOfDays::new() };
+        let mut known = Known {
+            series: of(needs_series, Table::Series),
+            processes: of(needs_processes, Table::Processes),
+            more: false,
+        };
+        let lists = known.series.values().chain(known.processes.values());
+        if lists.map(Vec::len).sum::<usize>() > MOST_KNOWN {
+            known.more = true;
+            let lists = known.series.values_mut().chain(known.processes.values_mut());
+            lists.for_each(Vec::clear);
         }
+        known
+    }
+
+    fn tables(&self) -> [(Table, &FilesOfDays); 2] {
+        [(Table::Series, &self.series), (Table::Processes, &self.processes)]
     }
 
     /// Whether a view has all of these files.
     pub(crate) fn is_in(&self, snapshot: &Snapshot) -> bool {
-        let has_all = |table: Table, wanted: &[u64]| {
-            let files = snapshot.files(table).iter();
-            let here: HashSet<u64> = files.map(|file| xxh3_64(file.path.as_bytes())).collect();
-            wanted.iter().all(|hash| here.contains(hash))
+        let has_all = |(table, wanted): (Table, &FilesOfDays)| {
+            let mut missing: HashSet<u64> = wanted.values().flatten().copied().collect();
+            if !missing.is_empty() {
+                for file in snapshot.files(table) {
+                    missing.remove(&xxh3_64(file.path.as_bytes()));
+                }
+            }
+            missing.is_empty()
         };
-        !self.more
-            && (self.series.is_empty() || has_all(Table::Series, &self.series))
-            && (self.processes.is_empty() || has_all(Table::Processes, &self.processes))
+        !self.more && self.tables().into_iter().all(has_all)
+    }
+
+    /// Whether a view that was brought up to date knows as much: files may have been merged since, but no day of theirs
+    /// may be gone by retention, which a question that is asked just then does not know of yet.
+    pub(crate) fn has_its_days_in(&self, snapshot: &Snapshot) -> bool {
+        let has_days = |(table, wanted): (Table, &FilesOfDays)| {
+            let here: HashSet<&str> = snapshot
+                .files(table)
+                .iter()
+                .map(|file| file.partition.as_str())
+                .collect();
+            wanted.keys().all(|day| here.contains(day.as_str()))
+        };
+        self.tables().into_iter().all(has_days)
     }
 }
 
@@ -254,7 +282,10 @@ impl ShareFile {
 pub(crate) fn fuzz_share(bytes: &[u8]) {
     let Ok(share) = Share::decode(bytes) else { return };
     if let Some(again) = share.encode() {
-        assert!(Share::decode(&again).is_ok_and(|again| again == share), "a share is not what it was written as");
+        assert!(
+            Share::decode(&again).is_ok_and(|again| again == share),
+            "a share is not what it was written as"
+        );
     }
     drop(share.question());
 }
@@ -274,7 +305,9 @@ mod tests {
             short_names: short_names(),
             asked: Asked {
                 profile: "cpu".to_owned(),
-                selector: Selector::parse("{service=~\"a|b\",node!=\"\\\"\"}").unwrap().to_string(),
+                selector: Selector::parse("{service=~\"a|b\",node!=\"\\\"\"}")
+                    .unwrap()
+                    .to_string(),
                 window,
                 except: None,
                 unit: Some("nanoseconds".to_owned()),
@@ -286,7 +319,7 @@ mod tests {
                 limit: 1_000_000,
             },
             known: Known {
-                series: vec![u64::MAX, 1],
+                series: FilesOfDays::from([("2026-11-21".to_owned(), vec![u64::MAX, 1])]),
                 ..Known::default()
             },
             files: vec![ShareFile {
@@ -298,6 +331,11 @@ mod tests {
                 groups: vec![0, 1, 7],
             }],
         }
+    }
+
+    #[test]
+    fn the_documents_know_its_length() {
+        crate::documented(&[("MOST_SHARE_BYTES", MOST_SHARE_BYTES as u64)]);
     }
 
     #[test]
@@ -329,8 +367,18 @@ mod tests {
         assert!(matches!(Share::decode(newer), Err(Unusable::OtherVersion { .. })));
         let names = decoded(&|share| share.short_names.push(("a".to_owned(), "b.c".to_owned())));
         assert!(matches!(names, Err(Unusable::OtherNames)));
-        for path in ["../tokens.parquet", "/etc/a.parquet", "hour=1//a.parquet", "a/../../b.parquet", "a.json", ""] {
-            assert!(decoded(&|share| share.files[0].path = path.to_owned()).is_err(), "{path}");
+        for path in [
+            "../tokens.parquet",
+            "/etc/a.parquet",
+            "hour=1//a.parquet",
+            "a/../../b.parquet",
+            "a.json",
+            "",
+        ] {
+            assert!(
+                decoded(&|share| share.files[0].path = path.to_owned()).is_err(),
+                "{path}"
+            );
         }
         assert!(decoded(&|share| share.files[0].table = "series".to_owned()).is_err());
         assert!(decoded(&|share| share.files[0].groups = vec![1, 1]).is_err());

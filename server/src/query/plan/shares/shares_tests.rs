@@ -11,10 +11,18 @@ use std::sync::Arc;
 fn file(path: &str, groups: &[i64]) -> Vec<RowGroupTask> {
     let columns = Type::group_type_builder("schema").build().unwrap();
     let schema = Arc::new(SchemaDescriptor::new(Arc::new(columns)));
-    let of_rows = |rows: &i64| RowGroupMetaData::builder(schema.clone()).set_num_rows(*rows).build().unwrap();
+    let of_rows = |rows: &i64| {
+        RowGroupMetaData::builder(schema.clone())
+            .set_num_rows(*rows)
+            .build()
+            .unwrap()
+    };
     let groups: Vec<RowGroupMetaData> = groups.iter().map(of_rows).collect();
     let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
-    let (count, about) = (groups.len(), FileMetaData::new(1, rows, None, None, schema.clone(), None));
+    let (count, about) = (
+        groups.len(),
+        FileMetaData::new(1, rows, None, None, schema.clone(), None),
+    );
     let footer = Arc::new(ParquetMetaData::new(about, groups));
     let file = Arc::new(DataFile {
         path: path.to_owned(),
@@ -59,15 +67,25 @@ fn placed(units: Vec<RowGroupTask>, own: &str, others: &[&str]) -> BTreeMap<(Str
 
 #[test]
 fn each_row_group_is_counted_once_and_nobody_has_much_more_than_its_part() {
-    for others in [&[][..], &["b"], &["b", "c", "d"], &["b", "c", "d", "e", "f", "g", "h", "i"]] {
+    for others in [
+        &[][..],
+        &["b"],
+        &["b", "c", "d"],
+        &["b", "c", "d", "e", "f", "g", "h", "i"],
+    ] {
         let all = hour();
         let placed = placed(all.clone(), "a", others);
         assert_eq!(placed.len(), all.len());
         let mut loads: BTreeMap<&str, usize> = BTreeMap::new();
-        placed.values().for_each(|server| *loads.entry(server).or_default() += 512 << 10);
+        placed
+            .values()
+            .for_each(|server| *loads.entry(server).or_default() += 512 << 10);
         let part = committed_rows(&all) / (others.len() + 1);
         for (server, rows) in loads {
-            assert!(rows <= part * 5 / 4 + PIECE_ROWS, "{server} of {others:?} has {rows}, its part is {part}");
+            assert!(
+                rows <= part * 5 / 4 + PIECE_ROWS,
+                "{server} of {others:?} has {rows}, its part is {part}"
+            );
         }
     }
 }
@@ -89,7 +107,10 @@ fn a_question_for_less_asks_the_same_server_for_the_same_piece() {
     // Every second row group, as of one service: where servers have room, pieces stay where they are.
     let less: Vec<RowGroupTask> = hour().into_iter().filter(|unit| name(unit).1 % 2 == 1).collect();
     let of_less = placed(less.clone(), "a", &["b", "c", "d"]);
-    let same = of_less.iter().filter(|(unit, server)| whole.get(*unit) == Some(*server)).count();
+    let same = of_less
+        .iter()
+        .filter(|(unit, server)| whole.get(*unit) == Some(*server))
+        .count();
     assert!(same * 10 >= less.len() * 8, "{same} of {}", less.len());
     // With one server less only its pieces move, and those that had found no room.
     let fewer = placed(hour(), "a", &["b", "c"]);
@@ -110,5 +131,11 @@ fn a_server_is_asked_for_a_bounded_share_at_a_time() {
         assert_eq!(part.rows, part.units.iter().map(RowGroupTask::rows).sum::<usize>());
     }
     let own: BTreeSet<_> = shares.own.iter().map(name).collect();
-    assert!(shares.others.iter().flat_map(|part| &part.units).all(|unit| !own.contains(&name(unit))));
+    assert!(
+        shares
+            .others
+            .iter()
+            .flat_map(|part| &part.units)
+            .all(|unit| !own.contains(&name(unit)))
+    );
 }

@@ -33,8 +33,11 @@ const AT_A_TIME: usize = 2;
 /// A share is not asked again before so long, unless its server failed.
 const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Nor before so many times the time that the asked server took for its own part.
+/// Nor before so many times the time that the asked server took for as many rows of its own part.
 const PATIENCE: u32 = 3;
+
+/// The same where it had none.
+const USUAL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What partial counts take until they are merged.
 const PARTIAL_COUNTS: &str = "counts of other servers";
@@ -57,7 +60,10 @@ where
     let Some((exchange, servers)) = spread.servers_for(committed_rows(&plan.units)) else {
         return scan(plan, new).await;
     };
-    let Shares { own: units, others: parts } = cut(std::mem::take(&mut plan.units), &exchange.own(), &servers);
+    let Shares {
+        own: units,
+        others: parts,
+    } = cut(std::mem::take(&mut plan.units), &exchange.own(), &servers);
     spread.counters.spread.fetch_add(1, Ordering::Relaxed);
     let (pace, paces) = watch::channel(None);
     let asking = Asking {
@@ -74,9 +80,10 @@ where
         here: Mutex::new(()),
     };
     let own = async {
-        let begun = Instant::now();
+        let (begun, rows) = (Instant::now(), committed_rows(&units));
         let counted = scan(plan.with_units(units), &new).await?;
-        pace.send_replace(Some(LEAST_PATIENCE.max(PATIENCE * begun.elapsed())));
+        let took = begun.elapsed();
+        pace.send_replace(Some(Pace { took, rows }));
         Ok::<_, QueryError>(counted)
     };
     let ((mut whole, held), others) = tokio::try_join!(own, asking.all(parts))?;
@@ -86,6 +93,26 @@ where
         held.resize(whole.bytes())?;
     }
     Ok((whole, held))
+}
+
+/// How fast the asked server counted its own part.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    took: Duration,
+    rows: usize,
+}
+
+impl Pace {
+    /// How long a share of so many rows may take.
+    fn patience(self, rows: usize) -> Duration {
+        match rows.div_ceil(self.rows.max(1)) {
+            _ if self.rows == 0 => USUAL_PATIENCE,
+            times => {
+                let times = u32::try_from(times).unwrap_or(u32::MAX);
+                LEAST_PATIENCE.max(self.took.saturating_mul(times.saturating_mul(PATIENCE)))
+            }
+        }
+    }
 }
 
 /// Why an attempt gave no counts.
@@ -111,8 +138,8 @@ struct Asking<'q, N> {
     /// Without row groups.
     plan: &'q ReadPlan,
     new: &'q N,
-    /// How long a share may take, once the own part is counted.
-    pace: watch::Receiver<Option<Duration>>,
+    /// Once the own part is counted.
+    pace: watch::Receiver<Option<Pace>>,
     /// Held by the one share that this server counts itself at a time.
     here: Mutex<()>,
 }
@@ -132,12 +159,13 @@ where
 
     /// The counts of a share, whoever counts it.
     async fn counted(&self, part: Part) -> Result<(C, Reservation), QueryError> {
-        add(&self.counters.shares, 1);
+        let turn = self.counters.shares.fetch_add(1, Ordering::Relaxed) as usize;
         add(&self.counters.rows, part.rows as u64);
         let share = Share::new(self.snapshot, self.question, self.counting.clone(), &part.units).encode();
         let share = share.map(Bytes::from);
-        // Those who may be asked still: the one that the share is for, then the others, this server last.
+        // Those who may be asked still, from the end: the one that the share is for, then the others, in turns.
         let mut left: Vec<&str> = self.servers.iter().map(String::as_str).collect();
+        left.rotate_left(turn % self.servers.len().max(1));
         left.sort_by_key(|server| *server == part.server);
         if share.is_none() {
             left.clear();
@@ -152,15 +180,15 @@ where
                     Err(Missed::Error(error)) => return Err(error),
                     Err(missed) => Some(missed),
                 },
-                () = self.patience(asked), if is_waiting && !here => None,
+                () = self.patience(asked, part.rows), if is_waiting && !here => None,
                 () = std::future::ready(()), if !is_waiting => None,
             };
             match &missed {
                 Some(Missed::Refused(why)) => {
-                    tracing::warn!(why, "another server does not count a share; this one does");
+                    tracing::warn!(%why, "another server does not count a share; this one does");
                     left.clear();
                 }
-                Some(Missed::Failed(why)) => tracing::warn!(why, "a share is asked of another server"),
+                Some(Missed::Failed(why)) => tracing::warn!(%why, "a share is asked of another server"),
                 Some(Missed::Error(_)) | None => {}
             }
             if here {
@@ -179,14 +207,18 @@ where
         }
     }
 
-    /// Passes when a share has taken too long: the first time by the time that the own part took.
-    async fn patience(&self, asked: usize) {
+    /// Passes when a share has taken too long: the first time by the pace of this server.
+    async fn patience(&self, asked: usize, rows: usize) {
         let (mut pace, begun) = (self.pace.clone(), Instant::now());
-        let Ok(longest) = pace.wait_for(Option::is_some).await.map(|longest| *longest) else {
+        let Ok(Some(pace)) = pace.wait_for(Option::is_some).await.map(|pace| *pace) else {
             // The question ends.
             return std::future::pending().await;
         };
-        let longest = longest.filter(|_| asked == 1).unwrap_or(LEAST_PATIENCE);
+        let longest = if asked == 1 {
+            pace.patience(rows)
+        } else {
+            LEAST_PATIENCE
+        };
         tokio::time::sleep(longest.saturating_sub(begun.elapsed())).await;
     }
 
@@ -231,4 +263,40 @@ fn in_turns(parts: Vec<Part>) -> Vec<Part> {
 
 fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_grows_with_what_is_asked_for() {
+        let pace = |took_ms, rows| Pace {
+            took: Duration::from_millis(took_ms),
+            rows,
+        };
+        assert_eq!(pace(5, 1_000).patience(1_000), LEAST_PATIENCE);
+        assert_eq!(pace(1_000, 1_000).patience(1_000), Duration::from_secs(3));
+        assert_eq!(pace(1_000, 1_000).patience(4_000), Duration::from_secs(12));
+        assert_eq!(pace(0, 0).patience(4_000), USUAL_PATIENCE);
+        assert_eq!(pace(u64::MAX, 1).patience(usize::MAX), Duration::MAX);
+    }
+
+    #[test]
+    fn shares_of_all_servers_are_asked_at_once() {
+        let part = |server: &str, rows| Part {
+            server: server.to_owned(),
+            units: Vec::new(),
+            rows,
+        };
+        let turns = in_turns(vec![
+            part("b", 1),
+            part("b", 2),
+            part("b", 3),
+            part("c", 4),
+            part("c", 5),
+        ]);
+        let order: Vec<usize> = turns.iter().map(|part| part.rows).collect();
+        assert_eq!(order, [1, 4, 2, 5, 3]);
+    }
 }

@@ -21,6 +21,9 @@ use crate::store::{Snapshot, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// What fails, in errors.
+const WHAT: &str = "count a share";
+
 /// Why a share was not counted.
 #[derive(Debug, thiserror::Error)]
 pub enum ShareError {
@@ -96,13 +99,17 @@ impl ShareCounter {
 
     /// A view that knows every series and process that the asked server knows of. One that has all of its files does;
     /// one that has looked since it was asked does too: what it lacks of them was rewritten.
-    async fn snapshot(&self, share: &Share) -> Result<Snapshot, StoreError> {
+    async fn snapshot(&self, share: &Share) -> Result<Snapshot, ShareError> {
         let snapshot = self.store.snapshot();
         if share.known.is_in(&snapshot) {
             return Ok(snapshot);
         }
         self.store.look().await?;
-        Ok(self.store.snapshot())
+        let snapshot = self.store.snapshot();
+        match share.known.has_its_days_in(&snapshot) {
+            true => Ok(snapshot),
+            false => Err(Unusable::Gone.into()),
+        }
     }
 }
 
@@ -116,31 +123,44 @@ async fn partial_counts(
     for of_file in &share.files {
         let table = of_file.table().ok_or_else(|| no_table(&of_file.table))?;
         let found = snapshot.units_of(table, of_file.file(), &of_file.groups).await;
-        units.extend(found.map_err(|error| QueryError::internal("read samples of a share", error))?);
+        units.extend(found.map_err(|error| QueryError::internal(WHAT, error))?);
     }
     let selected = scope(&snapshot, &question).await?;
     let plan = ReadPlan::of_units(&snapshot, &question, &selected, units);
-    match share.counting {
+    let counts = match share.counting {
         Counting::Stacks { windows, limit } => {
-            let limit = limit.min(limits.stacks);
-            partial(plan, || StackCounts::of(&windows, limit)).await
+            let limit = allowed(limit, limits.stacks)?;
+            partial(plan, || StackCounts::of(&windows, limit)).await?
         }
         Counting::Pairs { windows, group, limit } => {
-            let (limit, days) = (limit.min(limits.stacks), Days::of(question.window));
+            let (limit, days) = (allowed(limit, limits.stacks)?, Days::of(question.window));
             let grouping = Grouping::new(&snapshot, &days, &labels(&group).unwrap_or_default(), limit).await?;
-            partial(plan, || GroupedStacks::new(StackCounts::of(&windows, limit), grouping.clone())).await
+            let new = || GroupedStacks::new(StackCounts::of(&windows, limit), grouping.clone());
+            partial(plan, new).await?
         }
         Counting::Groups(of) => {
             let by = groups(&snapshot, &question, &of, &limits).await?;
             match of.stacks {
-                None => partial(plan, || by.alone()).await,
-                Some(stacks) => partial(plan, || by.with_stacks(stacks.min(limits.stacks))).await,
+                None => partial(plan, || by.alone()).await?,
+                Some(stacks) => {
+                    let stacks = allowed(stacks, limits.stacks)?;
+                    partial(plan, || by.with_stacks(stacks)).await?
+                }
             }
         }
-        Counting::Heatmap { columns, rows } => partial(plan, || HeatmapCounts::new(Grid { columns, rows })).await,
+        Counting::Heatmap { columns, rows } => partial(plan, || HeatmapCounts::new(Grid { columns, rows })).await?,
         Counting::Earliest { limit, profile } => {
-            partial(plan, || Earliest::new(limit.min(MAX_SAMPLES), profile)).await
+            let limit = allowed(limit, MAX_SAMPLES)?;
+            partial(plan, || Earliest::new(limit, profile)).await?
         }
+    };
+    // The asked server says itself what it leaves out of an answer: what is left out here it would not know of.
+    match &snapshot.left_out()[..] {
+        [] => Ok(counts),
+        files => Err(QueryError::internal(
+            WHAT,
+            format!("corrupt files: {}", files.join(", ")),
+        )),
     }
 }
 
@@ -150,14 +170,28 @@ async fn groups(
     of: &GroupsOf,
     limits: &Limits,
 ) -> Result<GroupsBy, QueryError> {
-    let apart = |names: &Vec<String>| -> ToldApart { Arc::new(names.iter().map(|name| name.as_str().into()).collect()) };
+    let apart = |names: &Vec<String>| -> ToldApart {
+        let names = names.iter().map(|name| name.as_str().into());
+        Arc::new(names.collect())
+    };
     let told_apart: Option<Vec<ToldApart>> = of.told_apart.as_ref().map(|all| all.iter().map(apart).collect());
-    let (labels, cells) = (labels(&of.labels).unwrap_or_default(), of.cells.min(limits.cells));
+    let (labels, cells) = (labels(&of.labels).unwrap_or_default(), allowed(of.cells, limits.cells)?);
     GroupsBy::new(snapshot, question, &labels, (of.steps, cells), told_apart.as_deref()).await
 }
 
+/// What the asked server may count must not be more than this one may: its counts would be others.
+fn allowed(asked: usize, most: usize) -> Result<usize, QueryError> {
+    if asked > most {
+        return Err(QueryError::too_large(
+            format!("the asked server counts up to {asked}, this one {most}"),
+            "give servers on the same data the same limits",
+        ));
+    }
+    Ok(asked)
+}
+
 fn no_table(name: &str) -> QueryError {
-    QueryError::internal("read samples of a share", format!("{name:?} is no table of samples"))
+    QueryError::internal(WHAT, format!("{name:?} is no table of samples"))
 }
 
 async fn partial<C: Partial>(plan: ReadPlan, new: impl Fn() -> C) -> Result<Vec<u8>, QueryError> {

@@ -91,7 +91,7 @@ impl ExecutionPlan for ShareExec {
         let counter = counter.ok_or_else(|| DataFusionError::Internal(format!("{SHARE_NODE} has nothing to count")))?;
         let counted = async move {
             let counted = counter.count(&share).await.map_err(error)?;
-            Ok::<_, DataFusionError>(futures::stream::iter(pieces(&counted)).map(Ok))
+            Ok::<_, DataFusionError>(futures::stream::iter(pieces(&counted)).map(Ok::<_, DataFusionError>))
         };
         let batches = futures::stream::once(counted).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(SCHEMA.clone(), batches)))

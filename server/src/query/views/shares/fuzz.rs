@@ -15,12 +15,17 @@ const WINDOW: Window = Window {
 
 /// The first byte says of what they are.
 pub(crate) fn fuzz_partial(bytes: &[u8]) {
-    let Some((kind, bytes)) = bytes.split_first() else { return };
+    let Some((kind, bytes)) = bytes.split_first() else {
+        return;
+    };
     let steps = Steps::of(WINDOW, 1_000_000);
     let groups = || GroupCounts::new("thread", GroupBy::Text, steps, 400);
     match kind % 5 {
         0 => all_hold(|| StackCounts::of(&[(steps, None)], 100), bytes),
-        1 => all_hold(|| StackCounts::of(&[(steps, None), (Steps::one(WINDOW), None)], 100), bytes),
+        1 => all_hold(
+            || StackCounts::of(&[(steps, None), (Steps::one(WINDOW), None)], 100),
+            bytes,
+        ),
         2 => all_hold(|| GroupStacks::new(groups(), 100), bytes),
         3 => all_hold(
             || {

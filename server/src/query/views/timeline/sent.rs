@@ -123,7 +123,10 @@ mod tests {
             let sent = encode(earliest.clone()).unwrap();
             let back = decode(Earliest::new(limit, 2), &sent).unwrap();
             assert_eq!(back.complete, earliest.complete);
-            assert_eq!(back.moments.clone().into_sorted_vec(), earliest.moments.into_sorted_vec());
+            assert_eq!(
+                back.moments.clone().into_sorted_vec(),
+                earliest.moments.into_sorted_vec()
+            );
             let mut here = Earliest::new(limit, 2);
             here.merge(back).unwrap();
             assert_eq!(here.moments.len(), limit.min(taken as usize));
