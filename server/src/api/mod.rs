@@ -10,6 +10,7 @@ mod bodies;
 mod bursts;
 mod door;
 pub mod error;
+pub mod exchange;
 mod ingest;
 mod metrics;
 mod notes;
