@@ -195,6 +195,7 @@ impl Collector {
         let commits = &self.0.store.counters.commit_seconds;
         commits.encode("stakeout_store_commit_seconds", "Time that group commits took", encoder)?;
         self.among_others(encoder)?;
+        self.spread(encoder)?;
         for (name, help, count) in [
             (
                 "stakeout_panics",
@@ -208,6 +209,63 @@ impl Collector {
             ),
         ] {
             let counter = ConstCounter::new(count);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        Ok(())
+    }
+
+    /// What was counted by several servers.
+    fn spread(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let spread = &self.0.spread.counters;
+        let counters = [
+            (
+                "stakeout_query_spread_counts",
+                "Counts of samples that were spread over several servers",
+                &spread.spread,
+            ),
+            (
+                "stakeout_query_shares",
+                "Shares of counts that were asked of other servers",
+                &spread.shares,
+            ),
+            (
+                "stakeout_query_share_rows",
+                "Rows of the row groups of these shares",
+                &spread.rows,
+            ),
+            (
+                "stakeout_query_share_retries",
+                "Times that a share was asked again, since a server failed or was slow",
+                &spread.retries,
+            ),
+            (
+                "stakeout_query_shares_taken_back",
+                "Shares that this server counted itself, since others did not",
+                &spread.taken_back,
+            ),
+            (
+                "stakeout_query_share_sent_bytes",
+                "Bytes of shares that were sent, as often as they were asked",
+                &spread.sent_bytes,
+            ),
+            (
+                "stakeout_query_share_received_bytes",
+                "Bytes of partial counts that came from other servers",
+                &spread.received_bytes,
+            ),
+            (
+                "stakeout_query_shares_counted",
+                "Shares that this server counted for others",
+                &spread.counted,
+            ),
+            (
+                "stakeout_query_shares_refused",
+                "Shares of others that this server refused, or could not count",
+                &spread.refused,
+            ),
+        ];
+        for (name, help, count) in counters {
+            let counter = ConstCounter::new(count.load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
         Ok(())

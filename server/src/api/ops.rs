@@ -73,6 +73,7 @@ async fn servers(State(state): State<AppState>) -> Json<serde_json::Value> {
         serde_json::json!({
             "id": server.id,
             "address": server.address,
+            "exchange": server.exchange,
             "version": server.version,
             "format": server.format,
             "started": server.started_ms,

@@ -173,7 +173,10 @@ impl Store {
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
         let members = match root.is_shared() {
-            true => Some(Members::join(&root, config.address.clone()).await.map_err(failed)?),
+            true => {
+                let addresses = [config.address.clone(), config.exchange.clone()];
+                Some(Members::join(&root, addresses).await.map_err(failed)?)
+            }
             false => None,
         };
         let quotas = Quotas::open(&root).await.map_err(failed)?;

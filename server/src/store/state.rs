@@ -80,6 +80,8 @@ pub struct StoreConfig {
     pub is_shared: bool,
     /// Where other servers on the same data reach this one.
     pub address: String,
+    /// Where it counts shares of questions for them; empty: nowhere.
+    pub exchange: String,
     /// Time from one look at what they have committed to the next.
     pub look_interval: Duration,
     /// A file that no log names counts as one that nobody will name when it is older.
@@ -111,6 +113,7 @@ impl StoreConfig {
             clock: Arc::new(Clock::system()),
             is_shared: false,
             address: String::new(),
+            exchange: String::new(),
             look_interval: Duration::from_secs(1),
             orphan_age: Duration::from_secs(2 * 3600),
         }

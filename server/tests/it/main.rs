@@ -22,6 +22,7 @@ mod rollups;
 mod run_queue;
 mod settings;
 mod several;
+mod spread;
 mod store;
 mod support;
 mod wire;

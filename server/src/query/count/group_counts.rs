@@ -2,6 +2,8 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
+mod sent;
+
 use crate::column::coded::{CodedColumn, Projection};
 use crate::column::runs::run_length;
 use crate::hash::MixState;

@@ -5,6 +5,7 @@
 use crate::hash::MixState;
 use crate::query::ask::unit::Unit;
 use crate::query::count::matrix::Matrix;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::periods::Periods;
 use crate::query::count::weighted::{WeightedCounts, in_order};
 use crate::query::limits::error::QueryError;
@@ -116,7 +117,7 @@ impl StackSums {
             let (values, cells) = (self.values.of_mut(slot), self.cells.of(slot));
             for (range, period_ns) in self.ranges.iter().zip(&before) {
                 for cell in range.clone() {
-                    values[cell] = i64::from(cells[cell]) * period_ns.unwrap_or(0);
+                    values[cell] = period_ns.unwrap_or(0).saturating_mul(i64::from(cells[cell]));
                 }
             }
         }
@@ -269,6 +270,56 @@ impl StackSums {
             self.merged.push(list);
         }
         self.check_limit()
+    }
+}
+
+impl StackSums {
+    /// For another server: each stack once, in the order of ids, with its cells. `write_ids` writes what stands for the
+    /// ids.
+    pub(crate) fn write(
+        mut self,
+        to: &mut PartialWriter,
+        write_ids: impl FnOnce(&[i64], &mut PartialWriter) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let (ids, slots) = self.ordered();
+        self.periods.iter().for_each(|periods| periods.write(to));
+        write_ids(&ids[..], to)?;
+        for slot in slots.iter() {
+            to.cells(self.cells.of(*slot as usize).iter().map(|count| u64::from(*count)));
+        }
+        if self.differ() {
+            for slot in slots.iter() {
+                to.cells(self.values.of(*slot as usize).iter().map(|value| *value as u64));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what another server wrote into sums that have nothing. `read_ids` is told how many there may be, and
+    /// returns no two alike.
+    pub(crate) fn read(
+        &mut self,
+        from: &mut PartialReader<'_>,
+        read_ids: impl FnOnce(&mut PartialReader<'_>, usize) -> Result<Vec<i64>, Malformed>,
+    ) -> Result<(), Malformed> {
+        for periods in &mut self.periods {
+            *periods = Periods::read(from)?;
+        }
+        let (ids, width) = (read_ids(from, self.limit)?, self.width());
+        for slot in 0..ids.len() {
+            self.cells.grow(slot + 1);
+            let cells = self.cells.of_mut(slot);
+            from.cells(width, |at, count| cells[at] = u32::try_from(count).unwrap_or(u32::MAX))?;
+        }
+        if self.differ() {
+            for slot in 0..ids.len() {
+                self.values.grow(slot + 1);
+                let values = self.values.of_mut(slot);
+                from.cells(width, |at, value| values[at] = value as i64)?;
+            }
+        }
+        self.ids = ids;
+        Ok(())
     }
 }
 

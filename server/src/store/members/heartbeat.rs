@@ -45,6 +45,9 @@ pub(crate) const AGENTS: &str = "agents";
 struct Beat {
     id: String,
     address: String,
+    /// Older servers do not have it.
+    #[serde(default)]
+    exchange: String,
     version: String,
     format: u32,
     started_ms: i64,
@@ -59,6 +62,8 @@ pub struct Member {
     pub id: String,
     /// Where it says that it is reached.
     pub address: String,
+    /// Where it counts for others; empty: it does not.
+    pub exchange: String,
     /// Its version.
     pub version: String,
     /// The format of the store that it writes.
@@ -94,12 +99,13 @@ pub(crate) struct Heartbeats {
 }
 
 impl Heartbeats {
-    pub(crate) fn new(root: Arc<dyn Root>, id: String, address: String) -> Self {
+    pub(crate) fn new(root: Arc<dyn Root>, id: String, [address, exchange]: [String; 2]) -> Self {
         Self {
             root,
             own: Beat {
                 id,
                 address,
+                exchange,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 format: format_version::VERSION,
                 started_ms: Utc::now().timestamp_millis(),
@@ -108,6 +114,11 @@ impl Heartbeats {
             sequence: AtomicU64::new(1),
             known: Mutex::default(),
         }
+    }
+
+    /// What this server is called.
+    pub(crate) fn id(&self) -> &str {
+        &self.own.id
     }
 
     fn own_name(&self) -> String {
@@ -224,6 +235,7 @@ impl Heartbeats {
                 Member {
                     id: name.trim_end_matches(".json").to_owned(),
                     address: beat.map(|beat| beat.address.clone()).unwrap_or_default(),
+                    exchange: beat.map(|beat| beat.exchange.clone()).unwrap_or_default(),
                     version: beat.map(|beat| beat.version.clone()).unwrap_or_default(),
                     format: beat.map_or(0, |beat| beat.format),
                     started_ms: beat.map_or(0, |beat| beat.started_ms),
@@ -287,7 +299,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = open_as(dir.path(), true).unwrap();
         let _lock = root.join().unwrap();
-        let member = |id: &str| Heartbeats::new(root.clone(), id.to_owned(), format!("{id}:7373"));
+        let addresses = |id: &str| ["7373", "7474"].map(|port| format!("{id}:{port}"));
+        let member = |id: &str| Heartbeats::new(root.clone(), id.to_owned(), addresses(id));
         let (one, other) = (member("a"), member("b"));
         one.begin().await.unwrap();
         assert_eq!(one.alive(), 1);
@@ -300,6 +313,7 @@ mod tests {
             own.contains(&("a:7373", true)) && own.contains(&("b:7373", false)),
             "{own:?}"
         );
+        assert_eq!((one.id(), &*list[1].exchange), ("a", "b:7474"));
         assert!(one.store_time().is_some());
         other.beat().await.unwrap();
         one.look().await.unwrap();

@@ -21,11 +21,11 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Joins the others, and tells them where this one is reached.
-    pub(crate) async fn join(root: &Arc<dyn Root>, address: String) -> Result<Self, RootError> {
+    /// Joins the others, and tells them where this one is reached, and where it counts for them.
+    pub(crate) async fn join(root: &Arc<dyn Root>, addresses: [String; 2]) -> Result<Self, RootError> {
         let id = uuid::Uuid::new_v4().simple().to_string();
         let members = Self {
-            heartbeats: Heartbeats::new(root.clone(), id.clone(), address),
+            heartbeats: Heartbeats::new(root.clone(), id.clone(), addresses),
             lease: Lease::new(root.clone(), id),
         };
         members.heartbeats.begin().await?;

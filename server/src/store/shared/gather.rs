@@ -52,6 +52,11 @@ impl Store {
         members.map(|members| members.heartbeats.list()).unwrap_or_default()
     }
 
+    /// What this server is called among those on the same data; none where it has them for itself.
+    pub fn server_id(&self) -> Option<&str> {
+        self.members.as_ref().map(|members| members.heartbeats.id())
+    }
+
     /// Tells the other servers which agents ask this one, in whatever form they read.
     pub(crate) async fn tell_agents(&self, agents: Bytes) {
         let Some(members) = &self.members else { return };

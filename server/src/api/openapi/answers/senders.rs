@@ -145,6 +145,10 @@ fn servers() -> Value {
         [
             ("id", text("Another one with each start.")),
             ("address", text("Where it says that it is reached.")),
+            (
+                "exchange",
+                text("Where it counts shares of questions for the others; empty: nowhere."),
+            ),
             ("version", text("Its version.")),
             ("format", integer("The format of the store that it writes.")),
             (

@@ -1,0 +1,166 @@
+//! The node of a plan that counts a share: a leaf of one partition, whose batches have partial counts in one column.
+
+use crate::query::views::shares::count::{ShareCounter, ShareError};
+use arrow::array::{ArrayRef, AsArray, BinaryArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use bytes::Bytes;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{StreamExt, TryStreamExt};
+use std::sync::{Arc, LazyLock};
+
+/// What the node is called in plans.
+pub const SHARE_NODE: &str = "ShareExec";
+
+/// Bytes of partial counts in a row.
+const PIECE_BYTES: usize = 1 << 20;
+
+static SCHEMA: LazyLock<SchemaRef> =
+    LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("partial_counts", DataType::Binary, false)])));
+
+/// See the module. Whoever decodes it has a counter; one that is only sent has none.
+#[derive(Debug)]
+pub struct ShareExec {
+    share: Bytes,
+    counter: Option<Arc<ShareCounter>>,
+    properties: Arc<PlanProperties>,
+}
+
+impl ShareExec {
+    /// Of a share as bytes.
+    pub fn new(share: Bytes, counter: Option<Arc<ShareCounter>>) -> ShareExec {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(SCHEMA.clone()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        ShareExec {
+            share,
+            counter,
+            properties: Arc::new(properties),
+        }
+    }
+
+    /// The share as bytes.
+    pub fn share(&self) -> &Bytes {
+        &self.share
+    }
+}
+
+impl DisplayAs for ShareExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{SHARE_NODE}: {} bytes", self.share.len())
+    }
+}
+
+impl ExecutionPlan for ShareExec {
+    fn name(&self) -> &str {
+        SHARE_NODE
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition > 0 {
+            return Err(DataFusionError::Internal(format!("{SHARE_NODE} has one partition")));
+        }
+        let (share, counter) = (self.share.clone(), self.counter.clone());
+        let counter = counter.ok_or_else(|| DataFusionError::Internal(format!("{SHARE_NODE} has nothing to count")))?;
+        let counted = async move {
+            let counted = counter.count(&share).await.map_err(error)?;
+            Ok::<_, DataFusionError>(futures::stream::iter(pieces(&counted)).map(Ok::<_, DataFusionError>))
+        };
+        let batches = futures::stream::once(counted).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(SCHEMA.clone(), batches)))
+    }
+}
+
+/// How it is told on the way: what may be asked of another server, and what may not.
+fn error(error: ShareError) -> DataFusionError {
+    let text = error.to_string();
+    match error.is_temporary() {
+        true => DataFusionError::ResourcesExhausted(text),
+        false => DataFusionError::Plan(text),
+    }
+}
+
+/// A batch a piece.
+fn pieces(counted: &[u8]) -> Vec<RecordBatch> {
+    let batch = |piece: &[u8]| {
+        let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![piece]));
+        RecordBatch::try_new(SCHEMA.clone(), vec![column]).ok()
+    };
+    counted.chunks(PIECE_BYTES).filter_map(batch).collect()
+}
+
+/// The partial counts of such batches, at most so many bytes of them.
+///
+/// # Errors
+/// Those of the stream; and where a batch has another form, or there are more bytes.
+pub async fn partial_counts(
+    mut batches: impl futures::Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    most_bytes: usize,
+) -> Result<Bytes> {
+    let mut counted = Vec::new();
+    while let Some(batch) = batches.try_next().await? {
+        let column = batch.columns().first().and_then(|column| column.as_binary_opt::<i32>());
+        let column = column.ok_or_else(|| DataFusionError::Plan("partial counts have another form".to_owned()))?;
+        for piece in column.iter().flatten() {
+            if counted.len() + piece.len() > most_bytes {
+                let what = format!("partial counts have more than {most_bytes} bytes");
+                return Err(DataFusionError::Plan(what));
+            }
+            counted.extend_from_slice(piece);
+        }
+    }
+    Ok(counted.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn pieces_come_back_as_one_and_no_more_than_is_allowed() {
+        for length in [0, 1, PIECE_BYTES, 3 * PIECE_BYTES + 7] {
+            let counted: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let batches = pieces(&counted);
+            assert_eq!(batches.len(), length.div_ceil(PIECE_BYTES));
+            let stream = || futures::stream::iter(batches.clone()).map(Ok);
+            assert_eq!(partial_counts(stream(), length).await.unwrap(), counted);
+            if length > 0 {
+                assert!(partial_counts(stream(), length - 1).await.is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_share_that_is_only_sent_is_not_counted() {
+        let plan = ShareExec::new(Bytes::from_static(b"{}"), None);
+        assert!(plan.execute(0, Arc::new(TaskContext::default())).is_err());
+        assert_eq!(plan.share(), &b"{}"[..]);
+    }
+}
