@@ -135,11 +135,11 @@ async fn three_servers_answer_as_one_while_one_of_them_is_killed() {
     }
     assert!(counted > 0);
     // One is killed while the first is asked again and again: it says the same, and asks others, or counts itself.
+    let first = servers[0].address.clone();
     let killed = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         servers[2].kill();
     };
-    let first = servers[0].address.clone();
     let asked = async {
         for _ in 0..10 {
             for (question, (status, body)) in questions.iter().zip(&expected) {

@@ -124,9 +124,11 @@ mod tests {
         GroupStacks::new(counts.with_modes(), limit)
     }
 
-    /// Of series, value, mode, time and stack.
-    fn rows(samples: &[(i64, i64, bool, i64, i64)]) -> Rows {
-        let column = |of: &dyn Fn(&(i64, i64, bool, i64, i64)) -> i64| {
+    /// Series, value, mode, time and stack.
+    type Sample = (i64, i64, bool, i64, i64);
+
+    fn rows(samples: &[Sample]) -> Rows {
+        let column = |of: &dyn Fn(&Sample) -> i64| {
             Column::Codes(CodedColumn::of_numbers(samples.iter().map(|sample| Some(of(sample)))))
         };
         let times = samples.iter().map(|sample| sample.3).collect();
