@@ -11,6 +11,7 @@ use anyhow::{Result, ensure};
 use clap::Subcommand;
 
 use crate::artifacts::{self, Profile};
+use crate::bucket::Bucket;
 use crate::e2e::load_program;
 use crate::http::Client;
 use crate::signals::Stop;
@@ -18,7 +19,6 @@ use crate::stack::{Alone, Options};
 
 mod agent;
 mod agreement;
-mod bucket;
 mod churn;
 mod commits;
 mod crowd;
@@ -38,7 +38,6 @@ mod store;
 mod waits;
 mod web;
 
-use bucket::Bucket;
 use report::{Figures, Run};
 
 #[derive(Debug, clap::Args)]

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::bucket::{Bucket, Traffic};
 use super::report::{Figure, Figures};
 use super::{Measured, group_by, growth, live_files, median};
+use crate::bucket::{Bucket, Traffic};
 use crate::http::{Client, integer, path};
 use crate::proc::{cpu_seconds, size_bytes};
 use crate::run;
