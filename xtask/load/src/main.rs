@@ -89,7 +89,8 @@ struct Args {
     /// Send each batch when its time is over, as agents do, from now on; agents begin spread over one interval
     #[arg(long, conflicts_with_all = ["pace_ms", "by_turns", "start_ms"])]
     live: bool,
-    /// Each agent keeps to one of the servers until that does not acknowledge a batch, then to the next one
+    /// Each agent keeps to a server of its own until that does not acknowledge a batch, then to the next one; a dozen
+    /// batches later at most it tries its own again
     #[arg(long)]
     stay: bool,
     /// One more line at the end: how long acknowledgements took, from a batch's first try on
@@ -102,6 +103,9 @@ struct Args {
 
 /// How far a batch may be above the oldest one that is not acknowledged: as of the agent.
 const NUMBER_SPAN: u64 = 48;
+
+/// After so many batches at most an agent tries the server again that is its own, with `--stay`.
+const RETURNS_AFTER: u64 = 12;
 
 /// What one agent can say about itself at the end.
 #[derive(Debug, Default)]
@@ -334,6 +338,9 @@ impl Agent {
     /// Sends one batch until it is acknowledged.
     async fn send(&self, instance: Uuid, number: u64, body: Bytes) -> Result<Sent> {
         let begun = Instant::now();
+        if number.is_multiple_of(RETURNS_AFTER) {
+            self.server.store(u64::from(self.number), Ordering::Relaxed);
+        }
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.args.patience);
         for attempt in 1.. {
             let servers = &self.args.url;

@@ -12,7 +12,7 @@ use super::fleet_size::Fleet;
 use super::report::Figures;
 use super::store::{HOUR_MS, MIB, begin, fill};
 use super::{Measured, drop_page_cache, median};
-use crate::bucket::{Bucket, Traffic};
+use crate::bucket::{Bucket, Relay};
 use crate::http::path;
 
 #[derive(Debug, clap::Args)]
@@ -60,8 +60,8 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let until = from + (args.fleet.hours * HOUR_MS as f64) as i64;
     let questions = questions(from, until);
     let latency = Duration::from_millis(args.latency);
-    let [disk, bucket] = [None, Some(latency)].map(|latency| measure(args, latency, [from, until], &questions));
-    let (disk, bucket) = (disk?, bucket?);
+    let disk = measure(args, None, [from, until], &questions)?;
+    let bucket = measure(args, Some(latency), [from, until], &questions)?;
     for (((name, ..), disk), bucket) in questions.iter().zip(&disk).zip(&bucket) {
         ensure!(
             disk.body == bucket.body,
@@ -147,7 +147,7 @@ fn ask(args: &Args, measured: &mut Measured, path: &str) -> Result<Asked> {
 /// Milliseconds, what the bucket was asked meanwhile, and the answer.
 fn timed(measured: &Measured, path: &str) -> Result<(f64, OfBucket, Vec<u8>)> {
     let relay = measured.bucket.as_ref().map(Bucket::relay);
-    let before = relay.map_or(Traffic::default(), |relay| relay.traffic());
+    let before = relay.map(Relay::traffic).unwrap_or_default();
     if let Some(relay) = relay {
         relay.begin_timing();
     }
@@ -184,15 +184,14 @@ fn report(args: &Args, questions: &[Question], disk: &[Asked], bucket: &[Asked],
     let latency_ms = args.latency as f64;
     for (((name, _, most), disk), bucket) in questions.iter().zip(disk).zip(bucket) {
         let [cold, warm] = bucket.bucket.unwrap_or_default();
-        let mark = if disk.dropped { "" } else { "*" };
+        let cold_disk = format!("{:.0}{}", disk.cold_ms, if disk.dropped { "" } else { "*" });
         println!(
-            "{name:<28}{:>10.0}{:>10.0}{:>8.1}{:>9.0}{:>9.0}{:>10}{:>10.0}{:>9.0}  {} cold, warm {WARM_IN_LOCAL} of the disk's",
+            "{name:<28}{:>10.0}{:>10.0}{:>8.1}{:>9.0}{:>9.0}{cold_disk:>10}{:>10.0}{:>9.0}  {} cold, warm {WARM_IN_LOCAL}",
             bucket.cold_ms,
             cold.requests,
             cold.mib,
             cold.chain,
             cold.chain * latency_ms,
-            format_args!("{:.0}{mark}", disk.cold_ms),
             bucket.warm_ms,
             disk.warm_ms,
             most.map_or("no target".to_owned(), |most| format!("{most:.0}"))

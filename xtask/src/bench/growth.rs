@@ -15,7 +15,12 @@ pub(super) fn run(args: &Args, measured: &mut Measured, figures: &mut Figures) -
     let (mut filled, mut asked) = (Vec::new(), Vec::new());
     let mut done = 0;
     for times in TIMES {
-        filled.push(fill(&args.fleet, measured, [from + end(done), from + end(times)], false)?);
+        filled.push(fill(
+            &args.fleet,
+            measured,
+            [from + end(done), from + end(times)],
+            false,
+        )?);
         asked.push(ask_all(args, measured, from, from + end(times))?);
         done = times;
         println!("{} hours are measured", args.fleet.hours * f64::from(times));

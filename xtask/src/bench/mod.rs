@@ -38,6 +38,7 @@ mod receiver;
 mod report;
 mod scale;
 mod servers;
+mod shipping;
 mod short_lives;
 mod stacks;
 mod start;

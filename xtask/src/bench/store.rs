@@ -50,7 +50,10 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     // The hours are over: they are rewritten and rolled up as soon as nothing comes any more, and not while the load
     // makes its next turn.
     let latency = args.bucket.then(|| Duration::from_millis(args.bucket_latency_ms));
-    let mut measured = Measured::start_on(latency, &["--settle", "15s", "--memory-limit", &args.fleet.memory_limit])?;
+    let mut measured = Measured::start_on(
+        latency,
+        &["--settle", "15s", "--memory-limit", &args.fleet.memory_limit],
+    )?;
     if args.growth {
         growth::run(args, &mut measured, figures)?;
         return measured.alone.stop();
@@ -271,7 +274,7 @@ fn report(args: &Args, filled: &Filled, figures: &mut Figures) {
 }
 
 /// Prints a figure beside a target, and keeps it.
-fn row<'f>(figures: &'f mut Figures, name: &str, unit: &str, value: f64, target: &str) -> &'f mut Figure {
+pub(super) fn row<'f>(figures: &'f mut Figures, name: &str, unit: &str, value: f64, target: &str) -> &'f mut Figure {
     let digits = if value < 100.0 { 2 } else { 0 };
     let shown = if unit.is_empty() {
         name.to_owned()

@@ -1,7 +1,7 @@
 //! A bucket of a real S3 server behind relays: where benches and tests of faults have a store.
 //!
-//! In: a folder, the delay of a request. Out: where a server finds the bucket, what went to it and came back, and, where
-//! a request is caught, which. The S3 server is not ours.
+//! In: a folder, the delay of a request. Out: where a server finds the bucket, what went to it and came back, and,
+//! where a request is caught, which. The S3 server is not ours.
 
 mod relay;
 
