@@ -1,7 +1,7 @@
 //! Thousands of agents on two servers that share a bucket, one of which is killed in the middle and comes back.
 //!
-//! In: how many agents, for how long. Out: how long acknowledgements took, what servers and bucket had to do for it, and
-//! what one core carries; an error where an acknowledged sample is lost, or there twice.
+//! In: how many agents, for how long. Out: how long acknowledgements took, what servers and bucket had to do for it,
+//! and what one core carries; an error where an acknowledged sample is lost, or there twice.
 
 use std::collections::BTreeMap;
 use std::thread;

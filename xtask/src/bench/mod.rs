@@ -86,8 +86,8 @@ enum What {
     Web(web::Args),
     /// Time, files and bytes of the log per commit, from the hundredth to the hundred thousandth commit
     Commits(commits::Args),
-    /// CPU time, bytes and answers of 1, 2 and 4 servers that count together on one bucket, and by calculation what 4 to
-    /// 64 machines would take
+    /// CPU time, bytes and answers of 1, 2 and 4 servers that count together on one bucket, and by calculation what 4
+    /// to 64 machines would take
     Scale(scale::Args),
     /// The first question of a new server on a bucket whose requests take 20 ms: milliseconds and requests, beside the
     /// local disk

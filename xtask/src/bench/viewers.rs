@@ -23,7 +23,7 @@ use crate::stack::now_ms;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The history that is asked for
+    // The history that is asked for.
     #[command(flatten)]
     fleet: Fleet,
     /// Agents that ship meanwhile, one a node
@@ -192,12 +192,14 @@ impl Viewers<'_> {
             1 => ask("series", &[("by", "service"), ("query", &query)]),
             2 => ask("top", &[("by", "function"), ("query", &query)]),
             3 => ask("flamegraph", &[share, ("query", &query)]),
-            4 => ask(
-                "diff",
+            4 => path(
+                "/api/v1/diff",
                 &[
                     ("base_from", &*from),
                     ("base_until", &*middle),
-                    ("query", &query),
+                    ("from", &*middle),
+                    ("until", &*until),
+                    ("query", &*query),
                     share,
                 ],
             ),
