@@ -107,11 +107,16 @@ pub(crate) fn killed_at_random_moments(scene: &Scene<'_>) -> Result<()> {
     let report = load.finish()?;
     let sent: i64 = report.iter().map(|agent| integer(&agent["samples"])).sum();
     for member in &members {
-        until("every server has all that was acknowledged", || Ok(stored(member)? >= sent))?;
+        until("every server has all that was acknowledged", || {
+            Ok(stored(member)? >= sent)
+        })?;
         check_load(&member.client, &report)?;
         // The ledger: what each batch says that it has, each batch once.
         let told = member.client.sql_number("SELECT sum(samples) FROM batches")?;
-        ensure!(told == sent, "{sent} samples acknowledged, {told} by the batches' accounts");
+        ensure!(
+            told == sent,
+            "{sent} samples acknowledged, {told} by the batches' accounts"
+        );
     }
     for member in &mut members {
         member.stop()?;
