@@ -23,10 +23,10 @@ pub(crate) struct Args {
     /// days]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Only what is about several servers and buckets: servers killed at random, at every step of a commit, a rewrite, a
-    /// retention and a copy, and backups under load. With a URL, such as s3://bucket/prefix, those killed at random have
-    /// their data there: its endpoint and keys come by the environment that the server reads. Without it they share a
-    /// folder; all others have an S3 server of their own
+    /// Only what is about several servers and buckets: servers killed at random, and at every step of a commit, a
+    /// rewrite, a retention and a copy, and backups under load. With a URL, such as s3://bucket/prefix, those killed at
+    /// random have their data there: its endpoint and keys come by the environment that the server reads. Without it
+    /// they share a folder; all others have an S3 server of their own
     #[arg(long, value_name = "URL", conflicts_with_all = ["tests", "doors"], num_args = 0..=1)]
     bucket: Option<Option<String>>,
     /// What decides which server is killed when [default: chance]

@@ -14,7 +14,7 @@ use crate::packages;
 use crate::service::{Service, make_dir};
 use crate::stack::{Alone, Options, start_agent};
 
-const LOAD: [&str; 10] = [
+const LOAD: [&str; 12] = [
     "--agents",
     "10",
     "--batches",
@@ -25,6 +25,8 @@ const LOAD: [&str; 10] = [
     "4",
     "--pace-ms",
     "100",
+    "--interval-ms",
+    "1000",
 ];
 const SERVER: [&str; 4] = ["--commit-interval", "500ms", "--settle", "5s"];
 /// Samples of the synthetic agents before a program is changed.
