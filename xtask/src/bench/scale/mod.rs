@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     fleet: Fleet,
     /// Servers, in this order; the first number is 1
-    #[arg(long, default_values_t = [1, 2, 4], value_delimiter = ',', value_name = "N")]
+    #[arg(long, default_values_t = [1_usize, 2, 4], value_delimiter = ',', value_name = "N")]
     servers: Vec<usize>,
     /// Repetitions of each question, once it was asked
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

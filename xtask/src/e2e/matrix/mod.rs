@@ -19,7 +19,7 @@ use stage::Stage;
 use works::Work;
 
 /// Rounds of each work in CI.
-const SHORT: u32 = 2;
+const SHORT: u32 = 1;
 /// Of so many rounds of maintenance one waits until another server has done what the killed one began: half a minute
 /// after its last sign of life.
 const FINISHED_EVERY: u64 = 6;
@@ -57,8 +57,15 @@ fn walk(scene: &Scene<'_>, work: Work) -> Result<()> {
     let (mut killed, mut missed) = (BTreeMap::<String, u64>::new(), 0);
     for round in 0..rounds {
         scene.stop.check()?;
-        let at = round * all / rounds;
-        let (step, moment) = (at / 2 + 1, if at % 2 == 0 { Moment::Before } else { Moment::After });
+        let at = (2 * round + 1) * all / (2 * rounds);
+        let (step, moment) = (
+            at / 2 + 1,
+            if at.is_multiple_of(2) {
+                Moment::Before
+            } else {
+                Moment::After
+            },
+        );
         let is_finished =
             scene.faults.is_some() && (round % FINISHED_EVERY == FINISHED_EVERY - 1 || round + 1 == rounds);
         let outcome = work
