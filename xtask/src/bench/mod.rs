@@ -216,3 +216,19 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_values_ends_with_one_of_them() {
+        let mut values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(
+            [500, 990, 1000].map(|share| per_mille(&mut values, share)),
+            [100.0, 198.0, 200.0]
+        );
+        assert_eq!(per_mille(&mut [7.0], 1), 7.0);
+        assert!(per_mille(&mut [], 500).is_nan());
+    }
+}
