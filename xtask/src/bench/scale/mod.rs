@@ -42,6 +42,8 @@ pub(crate) struct Args {
 
 /// More CPU time than one server's that a question may cost.
 const MOST_MORE_PERCENT: f64 = 15.0;
+/// Characters that are shown of a refusal.
+const MOST_SAID: usize = 200;
 /// For so long servers that are asked nothing are watched.
 const IDLE: Duration = Duration::from_secs(15);
 
@@ -62,6 +64,8 @@ struct Taken {
     share_rows: f64,
     again: f64,
     body: Vec<u8>,
+    /// What was said where there was no answer.
+    refused: Option<String>,
 }
 
 /// All questions, asked of so many servers.
@@ -185,7 +189,15 @@ fn round(args: &Args, servers: &Servers, questions: &[Question], stop: &Stop) ->
 fn ask(args: &Args, servers: &Servers, (_, question): &Question, idle_cpu_s: f64) -> Result<Taken> {
     let asked = &servers.all[0];
     // The first one fetches pages and makes what is kept.
-    let body = asked.client.get_ok(question)?.body;
+    let first = asked.client.get(question)?;
+    if first.status != 200 {
+        let said: String = first.text().chars().take(MOST_SAID).collect();
+        return Ok(Taken {
+            refused: Some(format!("{} {said}", first.status)),
+            ..Taken::default()
+        });
+    }
+    let body = first.body;
     let times = f64::from(args.repeat);
     let counters = || -> Result<[f64; 5]> {
         let of = |name: &str| servers.metric(name);
@@ -220,12 +232,20 @@ fn ask(args: &Args, servers: &Servers, (_, question): &Question, idle_cpu_s: f64
         share_rows: since(3),
         again: since(4),
         body,
+        refused: None,
     })
 }
 
 /// To the byte.
 fn check_equal(questions: &[Question], one: &Round, several: &Round) -> Result<()> {
     for (((name, _), one), taken) in questions.iter().zip(&one.taken).zip(&several.taken) {
+        ensure!(
+            one.refused.is_some() == taken.refused.is_some(),
+            "{name}: one server says {:?}, {} say {:?}",
+            one.refused,
+            several.servers,
+            taken.refused
+        );
         ensure!(
             one.body == taken.body,
             "{name}: {} servers answer with {} bytes, one with {}, and these differ",
@@ -259,6 +279,10 @@ fn report(args: &Args, questions: &[Question], rounds: &[Round], figures: &mut F
             round.idle_cpu_s, "", "CPU s", "wall ms", "more, %", "exchange %", "MiB", "shares"
         );
         for (((name, _), taken), one) in questions.iter().zip(&round.taken).zip(&rounds[0].taken) {
+            if let Some(refused) = &taken.refused {
+                println!("{name:<34} no answer: {refused}");
+                continue;
+            }
             let more_s = taken.cpu_s - one.cpu_s;
             let values = [
                 ("CPU", "s", taken.cpu_s),
