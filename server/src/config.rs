@@ -9,9 +9,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What else the program does.
+const COMMANDS: &str = "In place of serving, each with --help of its own:
+  stakeout-server copy FROM TO        copy a store, while it is served too
+  stakeout-server backup FROM TO      add a backup of a store to others
+  stakeout-server restore FROM TO     make a store of a backup
+  stakeout-server check PLACE         read all of a store or of a backup, and say what is wrong";
+
 /// Takes profiles in, keeps every sample, answers with flamegraphs.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "stakeout-server", version, max_term_width = 110)]
+#[command(name = "stakeout-server", version, max_term_width = 110, after_help = COMMANDS)]
 pub struct Config {
     /// File with settings, in TOML: its keys are the flags' names. A flag counts before its variable, that before the
     /// file

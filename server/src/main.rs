@@ -4,13 +4,14 @@
 use anyhow::Context;
 use stakeout_server::api::exchange::{self, MOST_PEER_CONNECTIONS, Peers};
 use stakeout_server::api::{self, Agents, AppState, Hosts, Tokens};
+use stakeout_server::command::{self, Command};
 use stakeout_server::config::{Config, LogFormat};
 use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::memory::{self, Shares};
 use stakeout_server::panics;
 use stakeout_server::query::{Limits, ShareCounter, Spread};
 use stakeout_server::reload::{self, Certificate, Sources, Unusable, exchange_tls};
-use stakeout_server::settings;
+use stakeout_server::settings::{self, Unusable as UnusableSettings};
 use stakeout_server::store::{Store, StoreConfig};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -31,6 +32,14 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const SPARE_DESCRIPTORS: u64 = 512;
 
 fn main() -> ExitCode {
+    match command::read(std::env::args_os()) {
+        Some(Ok(command)) => return instead(command),
+        Some(Err(error)) => {
+            let file = None;
+            return UnusableSettings::Arguments { error, file }.tell("stakeout-server");
+        }
+        None => {}
+    }
     let (config, settings) = match settings::read::<Config>(std::env::args_os()) {
         Ok(read) => read,
         Err(unusable) => return unusable.tell("stakeout-server"),
@@ -71,6 +80,29 @@ fn main() -> ExitCode {
             } else {
                 eprintln!("stakeout-server: {error:#}");
             }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does something else than to serve. Ends with 1 where that fails, or finds something wrong.
+fn instead(command: Command) -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new("warn"))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    panics::watch();
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = runtime
+        .context("cannot start the runtime")
+        .and_then(|runtime| Ok(runtime.block_on(command::run(command))?));
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("stakeout-server: {error:#}");
             ExitCode::FAILURE
         }
     }

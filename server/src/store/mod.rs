@@ -5,7 +5,7 @@
 //! the Unix epoch. Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or
 //! OTLP.
 //!
-//! Rooms, each of which uses those behind it only: open, commit, maintenance, shared, state, view, log, notebook,
+//! Rooms, each of which uses those behind it only: open, commit, maintenance, keep, shared, state, view, log, notebook,
 //! members, format, buffer, table, root.
 
 mod buffer;
@@ -24,6 +24,7 @@ mod table;
 mod view;
 
 pub(crate) mod format;
+pub mod keep;
 
 pub use crate::clock::{Clock, Reading};
 pub use buffer::arriving::{Amount, Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, NO_THREAD, NO_WAIT, Pending};

@@ -4,6 +4,7 @@ use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::commit;
+use crate::store::keep::mark;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
@@ -69,7 +70,8 @@ fn open_root(place: &Path, is_shared: bool) -> Result<(Arc<dyn Root>, Lock), Sto
         RootError::Exists(_) => StoreError::Locked { name: name_of("") },
         error => data_dir(name_of(error.object()), error.into_cause()),
     })?;
-    format_version::admit(root.as_ref()).map_err(|error| match error {
+    let admitted = mark::serve(root.as_ref()).and_then(|()| format_version::admit(root.as_ref()));
+    admitted.map_err(|error| match error {
         FormatError::Refused(problem) => StoreError::Format {
             name: name_of(""),
             problem,

@@ -10,6 +10,7 @@ mod doors;
 mod examples;
 mod foreign;
 mod ingest;
+mod keep;
 mod known;
 mod long_run;
 mod older_tables;

@@ -1,12 +1,13 @@
 //! Several servers on one data root: each sample is stored once, and every server's answers have it, whichever server
-//! was told of it, whoever committed first, and whoever does the maintenance.
+//! was told of it, whoever committed first, and whoever does the maintenance. What is copied meanwhile is of one moment.
 
 use crate::store::{DAY_NS, number, quiet, rows_of, store_batch};
 use crate::support::{Sender, eventually, now_ns};
+use stakeout_server::store::keep::{self, Tell};
 use stakeout_server::store::{Ack, Store, StoreConfig, Table};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 fn shared(dir: &Path) -> StoreConfig {
@@ -51,7 +52,10 @@ async fn all_have<const N: usize>(stores: [Arc<Store>; N], dir: &Path, expected:
         store.close().await;
     }
     let alone = Store::open(quiet(dir)).await.unwrap();
-    assert_eq!(number(&alone.snapshot(), "SELECT count(*) FROM samples").await, expected);
+    assert_eq!(
+        number(&alone.snapshot(), "SELECT count(*) FROM samples").await,
+        expected
+    );
     alone.close().await;
 }
 
@@ -78,7 +82,10 @@ async fn a_batch_that_is_sent_to_three_servers_at_once_is_stored_once() {
             assert_eq!(samples(store).await, round * 20);
         }
     }
-    let stored: u64 = [&a, &b, &c].map(|store| store.counters.batches_stored.load(Relaxed)).iter().sum();
+    let stored: u64 = [&a, &b, &c]
+        .map(|store| store.counters.batches_stored.load(Relaxed))
+        .iter()
+        .sum();
     assert_eq!(stored, 20);
     all_have([a, b, c], dir.path(), 200).await;
 }
@@ -234,8 +241,110 @@ async fn servers_follow_each_other_by_themselves_and_know_of_each_other() {
     })
     .await;
     assert_eq!(b.servers().len(), 2);
-    eventually("one of them does the maintenance", async || a.maintains() != b.maintains()).await;
+    eventually("one of them does the maintenance", async || {
+        a.maintains() != b.maintains()
+    })
+    .await;
     for store in [a, b] {
         store.close().await;
     }
+}
+
+fn silent() -> Tell {
+    Arc::new(|_: &str| {})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_servers_share_is_copied_and_checked_while_they_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let [data, copied] = ["data", "copied"].map(|name| dir.path().join(name));
+    let stores: [Arc<Store>; 2] = open(&data).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let tasks = (0..3_usize).map(|task| {
+        let (stores, stop) = (stores.clone(), stop.clone());
+        tokio::spawn(async move {
+            let mut sender = Sender::new(&format!("node-{task}"), 10);
+            let mut number = 0;
+            while !stop.load(Relaxed) {
+                number += 1;
+                let (rows, id) = rows_of(&mut sender, number, now_ns());
+                let store = &stores[(task + number as usize) % 2];
+                store_batch(store, rows, Some(id)).await.unwrap();
+            }
+            number
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    let mut before = 0;
+    for _ in 0..4 {
+        eventually("more is stored", async || samples(&stores[0]).await >= before + 60).await;
+        let stored = |store: &Arc<Store>| store.counters.samples_stored.load(Relaxed);
+        let acknowledged: u64 = stores.iter().map(stored).sum();
+        let copy = keep::copy(&data, &copied, false, silent()).await.unwrap();
+        assert!(copy.faults.is_empty() && copy.samples >= acknowledged, "{copy:?}");
+        // Every stored batch is told of, each sample is of one, and refers to what is there.
+        let checked = keep::check(&copied, None, silent()).await.unwrap();
+        assert!(checked.faults.is_empty() && checked.more_faults == 0, "{checked:?}");
+        assert_eq!(
+            (checked.samples, checked.told, checked.told_rows),
+            (copy.samples, copy.samples, copy.samples)
+        );
+        // Also of what is written meanwhile.
+        let checked = keep::check(&data, None, silent()).await.unwrap();
+        assert!(
+            checked.faults.is_empty() && checked.samples >= copy.samples,
+            "{checked:?}"
+        );
+        before = copy.samples as i64;
+    }
+    stop.store(true, Relaxed);
+    let mut sent = 0;
+    for task in tasks {
+        sent += 10 * task.await.unwrap();
+    }
+    all_have(stores, &data, sent).await;
+    let copy = keep::copy(&data, &copied, true, silent()).await.unwrap();
+    assert_eq!(copy.samples as i64, sent);
+    let store = Store::open(quiet(&copied)).await.unwrap();
+    let each_once = "SELECT count(DISTINCT concat(node, ts_ns, '/', tid)) FROM samples";
+    assert_eq!(number(&store.snapshot(), each_once).await, sent);
+    let accounts = number(&store.snapshot(), "SELECT sum(samples) FROM batches").await;
+    assert_eq!(accounts, sent);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_has_its_place_alone_and_servers_share_it_once_it_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let [data, copied, kept, taken] = ["data", "copied", "kept", "taken"].map(|name| dir.path().join(name));
+    let [store] = open(&data).await;
+    let (rows, id) = rows_of(&mut Sender::new("node-a", 10), 1, now_ns());
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    let [serves] = open(&taken).await;
+    let refused = keep::copy(&data, &taken, false, silent())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("a stakeout-server has it"), "{refused}");
+    serves.close().await;
+
+    keep::copy(&data, &copied, false, silent()).await.unwrap();
+    let mark = copied.join("copy.json");
+    let whole = std::fs::read_to_string(&mark).unwrap();
+    std::fs::write(&mark, whole.replace("whole", "unfinished")).unwrap();
+    let refused = Store::open(shared(&copied)).await.unwrap_err().to_string();
+    assert!(refused.contains("not finished"), "{refused}");
+    std::fs::write(&mark, whole).unwrap();
+    let both: [Arc<Store>; 2] = open(&copied).await;
+    all_have(both, &copied, 10).await;
+    let refused = keep::copy(&data, &copied, false, silent())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("a server has been started on it"), "{refused}");
+
+    keep::backup(&data, &kept, 2, false, silent()).await.unwrap();
+    let refused = Store::open(shared(&kept)).await.unwrap_err().to_string();
+    assert!(refused.contains("holds backups"), "{refused}");
+    store.close().await;
 }

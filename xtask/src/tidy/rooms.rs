@@ -105,6 +105,7 @@ const CRATES: [Crate; 3] = [
         name: "server",
         folder: "server/src/",
         order: &[
+            "command",
             "settings",
             "config",
             "reload",
@@ -124,6 +125,7 @@ const CRATES: [Crate; 3] = [
             "store::open",
             "store::commit",
             "store::maintenance",
+            "store::keep",
             "store::shared",
             "store::state",
             "store::view",

@@ -51,7 +51,10 @@ mod tests {
             min_free_bytes: 0,
             ..StoreConfig::new(dir.path())
         };
-        let stores = [Store::open(config()).await.unwrap(), Store::open(config()).await.unwrap()];
+        let stores = [
+            Store::open(config()).await.unwrap(),
+            Store::open(config()).await.unwrap(),
+        ];
         let servers = [Arc::new(Agents::default()), Arc::new(Agents::default())];
         let agent = Agent {
             node: "a".to_owned(),

@@ -136,8 +136,8 @@ impl<W: Clone> SenderWindow<W> {
         let mut stored = Vec::new();
         for name in names {
             let instance = self.instance(name);
-            let pending: Vec<i64> = instance.pending.keys().copied().collect();
-            for number in pending.into_iter().filter(|number| instance.has(*number)).collect::<Vec<_>>() {
+            let numbers = instance.pending.keys().copied();
+            for number in numbers.filter(|number| instance.has(*number)).collect::<Vec<_>>() {
                 instance.pending.remove(&number);
                 stored.push((name.to_owned(), number));
             }

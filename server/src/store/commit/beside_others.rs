@@ -123,7 +123,9 @@ impl Store {
                 return Err(StoreError::HourGone);
             }
             let now_ms = self.transaction_ms();
-            let txns = lock_mutex(&self.inbox).sender_window.transactions(&made.batches, now_ms);
+            let txns = lock_mutex(&self.inbox)
+                .sender_window
+                .transactions(&made.batches, now_ms);
             if made.files.is_empty() && txns.is_empty() {
                 break;
             }

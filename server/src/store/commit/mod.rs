@@ -25,7 +25,6 @@ use crate::store::table::file_list::add_files;
 use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
-use object_store::path::Path;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
@@ -384,7 +383,10 @@ impl Store {
         let now_ms = self.transaction_ms();
         let mut inbox = lock_mutex(&self.inbox);
         inbox.sender_window.committed(batches, now_ms);
-        group.batches.iter().for_each(|batch| drop(inbox.samples_of.remove(batch)));
+        group
+            .batches
+            .iter()
+            .for_each(|batch| drop(inbox.samples_of.remove(batch)));
         if batches.len() < group.batches.len() {
             // Whoever stored them counts them.
             let stored: HashSet<&(String, i64)> = batches.iter().collect();
@@ -471,12 +473,11 @@ impl Store {
         error.into()
     }
 
-    /// Removes files that never became part of a table.
+    /// Removes files that never became part of a table. One that the log turned out to have stays.
     pub(crate) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
         use object_store::ObjectStoreExt;
         let objects = self.root.objects();
-        for file in files {
-            let path = Path::from(table.path_of(&file.path));
+        for path in self.unnamed(table, files) {
             if let Err(error) = objects.delete(&path).await {
                 tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");
             }

@@ -73,10 +73,7 @@ fn added(table: Table, mut add: Add) -> Option<DataFile> {
 type Ranges<T> = Vec<(String, ColumnRange<T>)>;
 
 /// Makes something of a file's statistics: ranges of its columns, and its number of rows.
-pub(crate) fn described<T>(
-    stats: &str,
-    make: impl FnOnce(Ranges<i64>, Ranges<String>, u64) -> Option<T>,
-) -> Option<T> {
+pub(crate) fn described<T>(stats: &str, make: impl FnOnce(Ranges<i64>, Ranges<String>, u64) -> Option<T>) -> Option<T> {
     let stats: serde_json::Value = serde_json::from_str(stats).ok()?;
     let mut int_ranges = Vec::new();
     let mut string_ranges = Vec::new();

@@ -4,9 +4,10 @@
 //! looks whether its own still holds. A put whose end is not known is repeated until something stands in its place,
 //! since one that is still under way may be carried out later.
 
-use crate::store::log::checksums::{self, HINT};
+use crate::store::log::checksums::{self, Listed};
 use crate::store::log::entries::{self, Written};
-use crate::store::log::table_log::{Change, CommitError, Entry, Looked, TableLog, entry_path, load};
+use crate::store::log::looked::Looked;
+use crate::store::log::table_log::{Change, CommitError, Entry, TableLog, entry_path, load};
 use crate::store::root::backoff::Backoff;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::{StoreError, chain};
@@ -15,7 +16,6 @@ use bytes::Bytes;
 use deltalake_core::kernel::transaction::TransactionError;
 use deltalake_core::logstore::CommitOrBytes;
 use object_store::ObjectStoreExt;
-use object_store::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,16 @@ impl News {
     }
 }
 
+/// Whether what comes behind an entry comes behind the end of the log.
+enum Place {
+    /// No checkpoint has the version.
+    AtTheEnd,
+    /// A checkpoint has it, and so it has what was put behind the entry before, which is there still.
+    Counted,
+    /// Entries up to a checkpoint were removed: what is put there is read by nobody.
+    Gap,
+}
+
 /// Why a put did not succeed.
 enum Failed {
     /// Something is there, perhaps the very same.
@@ -74,21 +84,34 @@ impl TableLog {
     pub(crate) async fn news(&mut self) -> Result<News, StoreError> {
         let mut entries = Vec::new();
         let mut version = self.version;
+        let mut begun = Looked::now();
         while entries.len() < MOST_ENTRIES
             && let Some(entry) = self.read(version + 1).await?
         {
             version += 1;
             entries.push(entry);
+            begun = Looked::now();
         }
-        if entries.is_empty() && self.looked.is_long_ago(LOOKED_LONG_AGO) && self.is_behind(version + 1).await? {
+        // Of more entries than are read at a time nobody knows how old they are.
+        if entries.len() == MOST_ENTRIES && !self.is_lost {
+            return Ok(News::Entries(entries));
+        }
+        // Also behind entries that were found: the next ones may have been removed just now.
+        let is_behind = self.looked.is_long_ago(LOOKED_LONG_AGO) && self.is_behind(version + 1).await?;
+        if is_behind || self.is_lost {
             let table = self.table.name();
-            tracing::warn!(table, version, "entries of a table's log are gone that were not read: reading all of it");
+            tracing::warn!(
+                table,
+                version,
+                "entries of a table's log are gone that were not read: reading all of it"
+            );
+            let begun = Looked::now();
             let (delta, files, txns) = load(&self.place).await?;
             let version = delta.version().unwrap_or_default();
-            self.looked = Looked::now();
+            (self.looked, self.is_lost) = (begun, false);
             return Ok(News::Whole { version, files, txns });
         }
-        self.looked = Looked::now();
+        self.looked = begun;
         Ok(News::Entries(entries))
     }
 
@@ -99,16 +122,22 @@ impl TableLog {
 
     /// Whether there is a checkpoint of that version or a later one.
     async fn is_behind(&self, version: u64) -> Result<bool, StoreError> {
-        const WHAT: &str = "read which checkpoint its log has";
-        let path = Path::from(format!("_delta_log/{HINT}"));
-        let found = match self.log_store.object_store(None).get(&path).await {
-            Ok(found) => found.bytes().await.map_err(StoreError::table(self.table, WHAT))?,
-            Err(object_store::Error::NotFound { .. }) => return Ok(false),
-            Err(error) => return Err(StoreError::table(self.table, WHAT)(error)),
-        };
-        let hint: serde_json::Value =
-            serde_json::from_slice(&found).map_err(StoreError::table(self.table, WHAT))?;
-        Ok(hint["version"].as_u64().is_some_and(|checkpoint| checkpoint >= version))
+        Ok(!matches!(self.place_of(version).await?, Place::AtTheEnd))
+    }
+
+    /// What an entry of this version would be behind. Entries are removed oldest first, so one that is there says that
+    /// those behind it are, too.
+    async fn place_of(&self, version: u64) -> Result<Place, StoreError> {
+        let listed = self.place.waiting(|place| Listed::read(&place.log())).await;
+        let listed = listed.map_err(self.place.root_failed("read which checkpoints its log has"))?;
+        if listed.checkpoints.last().is_none_or(|checkpoint| *checkpoint < version) {
+            return Ok(Place::AtTheEnd);
+        }
+        let before = version.checked_sub(1);
+        Ok(match before.is_none_or(|before| listed.entries.contains(&before)) {
+            true => Place::Counted,
+            false => Place::Gap,
+        })
     }
 
     async fn read(&self, version: u64) -> Result<Option<Written>, StoreError> {
@@ -136,6 +165,9 @@ impl TableLog {
         if self.in_doubt {
             return Err(CommitError::Unknown);
         }
+        if self.is_lost {
+            return Ok(Appended::Behind);
+        }
         let bytes = self.encode(change).map_err(CommitError::NotWritten)?;
         let version = self.version + 1;
         let (begun, mut backoff, mut is_under_way) = (Instant::now(), Backoff::default(), false);
@@ -147,8 +179,13 @@ impl TableLog {
                 false => self.put(version, &bytes).await,
             };
             let error = match put {
-                Ok(()) if is_late => return Err(CommitError::NotWritten(self.gave_up())),
-                Ok(()) => return self.wrote(version).await,
+                Ok(()) => {
+                    let written = self.wrote(version).await?;
+                    return match is_late {
+                        true => Err(CommitError::NotWritten(self.gave_up())),
+                        false => Ok(written),
+                    };
+                }
                 Err(Failed::Refused(error)) if !is_under_way => return Err(CommitError::NotWritten(error)),
                 Err(Failed::Taken(error) | Failed::Refused(error)) => error,
                 Err(Failed::Unknown(error)) => {
@@ -212,20 +249,23 @@ impl TableLog {
     }
 
     /// The entry is there. Of a server that slept since it last looked it may be there in vain: where entries up to a
-    /// checkpoint were removed, what comes into their place is read by nobody.
+    /// checkpoint were removed, what comes into their place is read by nobody. It may also have been there before, and
+    /// count since long: then it is the files' only name. So they stay, and the next look reads the whole log.
     async fn wrote(&mut self, version: u64) -> Result<Appended, CommitError> {
         let mut backoff = Backoff::default();
         while self.looked.is_long_ago(LOOKED_LONG_AGO) {
-            match self.is_behind(version).await {
-                Ok(false) => self.looked = Looked::now(),
-                Ok(true) => {
+            let begun = Looked::now();
+            match self.place_of(version).await {
+                Ok(Place::AtTheEnd | Place::Counted) => self.looked = begun,
+                Ok(Place::Gap) => {
+                    self.is_lost = true;
                     let path = entry_path(version);
                     if let Err(error) = self.log_store.object_store(None).delete(&path).await {
                         tracing::warn!(%error, %path, "cannot remove an entry of the log that nobody reads");
                     }
                     let cause = "this server slept: others went on without it meanwhile".to_owned();
                     let (table, what) = (self.table.name(), "write a commit");
-                    return Err(CommitError::NotWritten(StoreError::Table { table, what, cause }));
+                    return Err(CommitError::Late(StoreError::Table { table, what, cause }));
                 }
                 Err(error) if *self.stop.borrow() => {
                     tracing::error!(%error, version, "cannot see whether a commit counts");
@@ -254,4 +294,121 @@ fn is_refusal(error: &object_store::Error) -> bool {
             | PermissionDenied { .. }
             | Unauthenticated { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::log::location::TableLocation;
+    use crate::store::log::opening;
+    use crate::store::log::table_log::add_action;
+    use crate::store::root::contract::{Lock, Root};
+    use crate::store::root::local::LocalRoot;
+    use crate::store::table::schema::Table;
+    use std::path::{Path, PathBuf};
+    use tokio::sync::watch;
+
+    /// Two servers' logs of one table, and what holds the folder for them.
+    async fn two(dir: &Path) -> ([TableLog; 2], Lock) {
+        let root: Arc<dyn Root> = Arc::new(LocalRoot::open(dir).unwrap().shared());
+        let lock = root.join().unwrap();
+        let open = || {
+            opening::open(TableLocation {
+                table: Table::Batches,
+                root: root.clone(),
+                prefix: String::new(),
+                over: |_, store| store,
+                clock: Arc::new(Clock::system()),
+                stop: watch::Sender::new(false).subscribe(),
+            })
+        };
+        ([open().await.unwrap().log, open().await.unwrap().log], lock)
+    }
+
+    fn change(name: &str) -> Change<'static> {
+        let file = DataFile {
+            path: format!("day=2026-11-21/{name}.parquet"),
+            partition: "2026-11-21".to_owned(),
+            size_bytes: 10,
+            rows: 3,
+            modified_ms: 1,
+            int_ranges: Vec::new(),
+            string_ranges: Vec::new(),
+        };
+        Change {
+            add: vec![add_action(Table::Batches, &file, true)],
+            ..Change::nothing()
+        }
+    }
+
+    /// Three commits, and a checkpoint of the last of them.
+    async fn three(log: &mut TableLog) {
+        for name in ["one", "two", "three"] {
+            assert_eq!(log.append(change(name)).await.unwrap(), Appended::Written);
+        }
+        log.due_checkpoint(1).unwrap().write(1_000).await.unwrap();
+    }
+
+    /// Whether the whole table was read, and of how many files was told.
+    async fn read(log: &mut TableLog) -> (bool, usize) {
+        match log.news().await.unwrap() {
+            News::Entries(entries) => {
+                entries.iter().for_each(|entry| log.read_to(entry.version));
+                (false, entries.iter().map(|entry| entry.added.len()).sum())
+            }
+            News::Whole { version, files, .. } => {
+                log.read_to(version);
+                (true, files.len())
+            }
+        }
+    }
+
+    fn entry(dir: &Path, version: u64) -> PathBuf {
+        dir.join("batches/_delta_log").join(checksums::entry_name(version))
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_others_went_on_behind_counts_however_late_that_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([mut slept, mut other], _lock) = two(dir.path()).await;
+        let (version, bytes) = (slept.version + 1, slept.encode(change("first")).unwrap());
+        assert!(slept.put(version, &bytes).await.is_ok());
+        assert_eq!(read(&mut other).await, (false, 1));
+        three(&mut other).await;
+        slept.looked = Looked::long_ago();
+        assert_eq!(slept.wrote(version).await.unwrap(), Appended::Written);
+        assert!(entry(dir.path(), version).exists());
+        assert_eq!(read(&mut slept).await, (false, 3));
+    }
+
+    #[tokio::test]
+    async fn what_comes_where_entries_were_removed_does_not_count_and_all_is_read_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([mut slept, mut other], _lock) = two(dir.path()).await;
+        three(&mut other).await;
+        for version in 0..other.version {
+            std::fs::remove_file(entry(dir.path(), version)).unwrap();
+        }
+        slept.looked = Looked::long_ago();
+        let late = slept.append(change("vain")).await.unwrap_err();
+        assert!(matches!(late, CommitError::Late(_)), "{late:?}");
+        assert!(!entry(dir.path(), slept.version + 1).exists());
+        assert_eq!(slept.append(change("vain")).await.unwrap(), Appended::Behind);
+        assert_eq!(read(&mut slept).await, (true, 3));
+        assert_eq!(slept.append(change("four")).await.unwrap(), Appended::Written);
+        assert_eq!(read(&mut other).await, (false, 1));
+    }
+
+    #[tokio::test]
+    async fn a_log_whose_entries_are_removed_while_it_is_read_is_read_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([mut lags, mut other], _lock) = two(dir.path()).await;
+        three(&mut other).await;
+        std::fs::remove_file(entry(dir.path(), other.version - 1)).unwrap();
+        lags.looked = Looked::long_ago();
+        assert_eq!(read(&mut lags).await, (true, 3));
+        assert_eq!(read(&mut lags).await, (false, 0));
+        assert_eq!(lags.append(change("four")).await.unwrap(), Appended::Written);
+    }
 }

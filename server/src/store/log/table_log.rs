@@ -8,6 +8,7 @@ use crate::store::log::checkpoint::Checkpoint;
 use crate::store::log::checksums::{self, CHECKSUM, UNSEALED, list_sums};
 use crate::store::log::entries;
 use crate::store::log::location::{LogFolder, TableLocation};
+use crate::store::log::looked::Looked;
 use crate::store::log::schema::{create, with_every_column};
 use crate::store::log::transactions::read_txns;
 use crate::store::root::contract::LogRoot;
@@ -25,7 +26,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The field of `commitInfo` that tells an entry from all others.
@@ -39,6 +40,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum CommitError {
     /// The log does not have it: its files are waste.
     NotWritten(StoreError),
+    /// The log may have had it long ago: its files stay, and what is read next says whether it counts.
+    Late(StoreError),
     /// The log may have it, and the server stopped before that was known: its files stay, and the next start reads
     /// the truth.
     Unknown,
@@ -47,7 +50,7 @@ pub(crate) enum CommitError {
 impl From<CommitError> for StoreError {
     fn from(error: CommitError) -> Self {
         match error {
-            CommitError::NotWritten(error) => error,
+            CommitError::NotWritten(error) | CommitError::Late(error) => error,
             CommitError::Unknown => Self::Stopping,
         }
     }
@@ -75,28 +78,6 @@ impl Change<'_> {
     }
 }
 
-/// When the end of the log was looked at last: by a clock that nobody sets, and by the machine's, which goes on while
-/// the machine sleeps.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Looked {
-    steady: Instant,
-    wall: SystemTime,
-}
-
-impl Looked {
-    pub(super) fn now() -> Self {
-        Self {
-            steady: Instant::now(),
-            wall: SystemTime::now(),
-        }
-    }
-
-    /// By either clock. One that went back may hide anything.
-    pub(super) fn is_long_ago(self, age: Duration) -> bool {
-        self.steady.elapsed() > age || self.wall.elapsed().map_or(true, |elapsed| elapsed > age)
-    }
-}
-
 /// What the log has under a version.
 pub(super) enum Entry {
     /// What was meant to be written.
@@ -116,6 +97,8 @@ pub(crate) struct TableLog {
     pub(super) place: TableLocation,
     pub(super) version: u64,
     pub(super) looked: Looked,
+    /// What was read of it may not be what it says: the next look reads all of it.
+    pub(super) is_lost: bool,
     /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at
     /// once.
     checkpointed: u64,
@@ -153,6 +136,7 @@ impl TableLog {
                 return Err(error);
             }
         }
+        let looked = Looked::now();
         let (delta, files, txns) = load(place).await?;
         if !place.root.is_shared() {
             list_sums(table, &log, checksums::unlisted_entries).await?;
@@ -163,7 +147,8 @@ impl TableLog {
             log_store,
             log,
             place: place.clone(),
-            looked: Looked::now(),
+            looked,
+            is_lost: false,
             checkpointed: 0,
             clock: place.clock.clone(),
             stop: place.stop.clone(),
@@ -261,8 +246,7 @@ impl TableLog {
             .iter()
             .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
             .collect();
-        let mut more: HashMap<String, serde_json::Value> =
-            HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
+        let mut more: HashMap<String, serde_json::Value> = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
         if self.place.root.is_shared() {
             more.insert(WRITE.to_owned(), uuid::Uuid::new_v4().to_string().into());
         }
@@ -351,7 +335,8 @@ pub(super) fn entry_path(version: u64) -> Path {
     Path::from(format!("_delta_log/{}", checksums::entry_name(version)))
 }
 
-async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
+/// What the library reads and writes a table's log through.
+pub(crate) async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
     let opened = place.waiting(|place| place.root.table(&place.table_path())).await;
     let LogRoot { table, whole, url } = opened.map_err(place.root_failed("open its folder"))?;
     let table = (place.over)(place.table, table);
@@ -419,7 +404,7 @@ pub(crate) fn add_action(table: Table, file: &DataFile, data_change: bool) -> Ad
 }
 
 /// A file as the log has it; none when it lacks what Stakeout always writes.
-fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
+pub(crate) fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
     let partition = file.partition_values_map().remove(table.partition_column())??;
     entries::described(&file.stats()?, |int_ranges, string_ranges, rows| {
         Some(DataFile {

@@ -73,7 +73,10 @@ impl Store {
         };
         let is_all = || {
             let partitions: HashSet<&str> = new.iter().chain(old).map(|file| file.partition.as_str()).collect();
-            let there: usize = partitions.iter().map(|partition| of_partition(files, partition).len()).sum();
+            let there: usize = partitions
+                .iter()
+                .map(|partition| of_partition(files, partition).len())
+                .sum();
             there == old.len()
         };
         old.iter().all(is_there) && (!Table::ROLLUPS.contains(&table) || is_all())

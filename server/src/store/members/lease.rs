@@ -85,7 +85,10 @@ impl Lease {
         if !is_same {
             state.seen = Some((stamp.clone(), held.clone(), Instant::now()));
         }
-        let is_over = state.seen.as_ref().is_some_and(|(.., since)| since.elapsed() >= expires);
+        let is_over = state
+            .seen
+            .as_ref()
+            .is_some_and(|(.., since)| since.elapsed() >= expires);
         if own.is_none() && !held.holder.is_empty() && !is_over {
             return Ok(());
         }

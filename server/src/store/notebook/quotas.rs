@@ -267,7 +267,10 @@ mod tests {
             assert_eq!(of_other.used("a", now_ns), (60, 2));
             assert!(other.others().await.unwrap().is_none(), "nothing is new");
             assert!(of_other.take(&quota, now_ns, 50, &[].into()).is_err(), "bytes of both");
-            assert!(of_other.take(&quota, now_ns, 1, &[3, 4].into()).is_err(), "series of both");
+            assert!(
+                of_other.take(&quota, now_ns, 1, &[3, 4].into()).is_err(),
+                "series of both"
+            );
             of_other.take(&quota, now_ns, 30, &[2, 3].into()).unwrap();
             other.keep(other.due(&mut of_other, now_ns, true)).await;
             of_one.know_others(one.others().await.unwrap().unwrap());

@@ -56,6 +56,10 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     /// [`RootError::Exists`]: another is there, or none is any more. After another error it may be there all the same.
     fn replace_if(&self, path: &str, stamp: &Stamp, bytes: Bytes) -> Result<(), RootError>;
 
+    /// Begins an object that comes in pieces, in bounded memory however large it gets. It takes the place of one that
+    /// may be there: readers find the old or the new, whole.
+    fn receive(&self, path: &str) -> Result<Box<dyn Incoming>, RootError>;
+
     /// What is directly below a prefix, folders too, of the names that are wanted, in no order; nothing below a
     /// prefix that is not there.
     fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError>;
@@ -121,6 +125,15 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     fn traffic(&self) -> Option<Arc<Traffic>> {
         None
     }
+}
+
+/// An object that comes piece by piece. Where it is dropped before its end, it is as if it had never begun.
+pub(crate) trait Incoming: std::fmt::Debug + Send {
+    /// Adds bytes at its end.
+    fn add(&mut self, piece: Bytes) -> Result<(), RootError>;
+
+    /// It is whole and durable when this returns well.
+    fn finish(self: Box<Self>) -> Result<(), RootError>;
 }
 
 /// Held by the process that writes.

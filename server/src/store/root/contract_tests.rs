@@ -4,7 +4,8 @@ use crate::store::root::bucket::BucketRoot;
 use crate::store::root::contract::{Named, Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::local::LocalRoot;
-use crate::store::root::open::{OpenError, open};
+use crate::store::root::open::{OpenError, open, open_as, open_to_read};
+use bytes::Bytes;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use std::path::Path as FsPath;
@@ -26,6 +27,7 @@ pub(super) fn keeps_the_contract(root: &dyn Root) {
     objects_are_created_replaced_and_told_apart(root);
     names_are_those_directly_below(root);
     objects_are_replaced_on_a_condition(root);
+    what_comes_in_pieces_is_whole_or_not_there(root);
     things_move(root);
     empty_folders_go(root);
     assert!(root.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
@@ -80,6 +82,38 @@ fn names_are_those_directly_below(root: &dyn Root) {
         [Named { name, bytes }]
     );
     root.settle("a/b").unwrap();
+}
+
+fn what_comes_in_pieces_is_whole_or_not_there(root: &dyn Root) {
+    let pieces = |count: u8| (0..count).map(|at| Bytes::from(vec![at; 3 << 20]));
+    // Of a few bytes, of none, and of more than goes to a bucket in one request.
+    for count in [0, 1, 7] {
+        let mut incoming = root.receive("in/pieces").unwrap();
+        for piece in pieces(count) {
+            incoming.add(piece).unwrap();
+        }
+        incoming.finish().unwrap();
+        let (mut whole, mut most) = (Vec::new(), 0);
+        let read = root.reader().pieces("in/pieces", &mut |piece| {
+            most = most.max(piece.len());
+            whole.extend_from_slice(&piece);
+            Ok(())
+        });
+        read.unwrap();
+        let expected: Vec<u8> = pieces(count).flatten().collect();
+        assert!(
+            whole == expected && most <= 8 << 20,
+            "{count} pieces, in the place of what was there"
+        );
+    }
+    for count in [1, 7] {
+        let mut incoming = root.receive("in/part").unwrap();
+        pieces(count).for_each(|piece| incoming.add(piece).unwrap());
+        drop(incoming);
+        let missing = root.stamp("in/part").unwrap_err();
+        assert!(matches!(missing, RootError::NotFound(_)), "{missing:?}");
+    }
+    root.discard("in").unwrap();
 }
 
 fn things_move(root: &dyn Root) {
@@ -225,6 +259,41 @@ fn servers_share_a_folder_and_one_alone_has_it_for_itself() {
     let lock = alone.lock().unwrap();
     assert!(matches!(one.join().unwrap_err(), RootError::Exists(_)));
     drop(lock);
+}
+
+#[test]
+fn whoever_only_reads_takes_no_lock_and_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let none = dir.path().join("none");
+    let missing = open_to_read(&none).unwrap_err();
+    assert!(
+        matches!(missing, OpenError::Failed(RootError::NotFound(_))) && !none.exists(),
+        "{missing:?}"
+    );
+    let store = Arc::new(object_store::memory::InMemory::new());
+    for is_shared in [false, true] {
+        let folder = open_as(dir.path(), is_shared).unwrap();
+        let bucket = BucketRoot::of_store(store.clone());
+        let bucket: Arc<dyn Root> = match is_shared {
+            true => Arc::new(bucket.shared()),
+            false => Arc::new(bucket),
+        };
+        let read_in_folder = || open_to_read(dir.path()).unwrap();
+        let read_in_bucket = || -> Arc<dyn Root> { Arc::new(BucketRoot::of_store(store.clone())) };
+        let readers: [&dyn Fn() -> Arc<dyn Root>; 2] = [&read_in_folder, &read_in_bucket];
+        for (root, reader) in [folder, bucket].iter().zip(readers) {
+            let locked = if is_shared { root.join() } else { root.lock() };
+            let lock = locked.unwrap();
+            root.replace("kept", "1".into()).unwrap();
+            let before = names(root.as_ref(), "");
+            let reader = reader();
+            assert_eq!(text(reader.as_ref(), "kept"), "1");
+            assert_eq!(names(reader.as_ref(), ""), before);
+            root.replace("kept", "2".into()).unwrap();
+            assert_eq!(text(reader.as_ref(), "kept"), "2");
+            drop(lock);
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! The data root in a folder of this machine.
 
-use crate::store::root::contract::{Lock, LogRoot, Named, Root, Stamp, Version};
+use crate::store::root::contract::{Incoming, Lock, LogRoot, Named, Root, Stamp, Version};
 use crate::store::root::durable::{self, DurableStore};
 use crate::store::root::error::RootError;
+use crate::store::root::local_incoming::LocalIncoming;
 use crate::store::root::local_reader::LocalReader;
 use crate::store::root::reader::RangeReader;
 use bytes::Bytes;
@@ -71,7 +72,17 @@ impl LocalRoot {
         let absolute = std::path::absolute(dir).map_err(|cause| failed(dir, cause))?;
         durable::create_dir_durably(&absolute).map_err(|cause| failed(&absolute, cause))?;
         durable::make_private(&absolute);
-        let dir = absolute.canonicalize().map_err(|cause| failed(&absolute, cause))?;
+        Self::existing(&absolute)
+    }
+
+    /// Opens a folder that is there. Makes and changes nothing in it: whoever only reads needs no more.
+    pub(crate) fn existing(dir: &Path) -> Result<Self, RootError> {
+        let failed = |cause| RootError::new(&dir.display().to_string(), cause);
+        let found = dir.canonicalize().map_err(failed)?;
+        if !found.is_dir() {
+            return Err(failed(std::io::Error::from(ErrorKind::NotADirectory)));
+        }
+        let dir = found;
         let staging = dir.join(STAGING);
         let objects = DurableStore::new(Some(&dir), staging.clone());
         let objects = objects.map_err(|cause| RootError::new(&dir.display().to_string(), cause))?;
@@ -188,6 +199,11 @@ impl Root for LocalRoot {
         let done = self.put(path, bytes, true);
         drop(turn);
         done
+    }
+
+    fn receive(&self, path: &str) -> Result<Box<dyn Incoming>, RootError> {
+        let begun = self.at(path, |whole| LocalIncoming::begin(path, &self.staging, whole))?;
+        Ok(Box::new(begun))
     }
 
     fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError> {

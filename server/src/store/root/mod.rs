@@ -15,6 +15,7 @@ pub(crate) mod error;
 #[cfg(test)]
 pub(crate) mod in_memory;
 pub(crate) mod local;
+mod local_incoming;
 pub(crate) mod local_reader;
 pub(crate) mod open;
 pub(crate) mod reader;

@@ -64,7 +64,8 @@ impl Store {
     pub(crate) async fn catch_up(&self, table: Table, log: &mut TableLog) -> Result<(), StoreError> {
         let news = log.news().await?;
         if table == Table::Samples && !news.is_empty() {
-            self.look_at_the_others(|table| !Table::ROLLUPS.contains(&table)).await?;
+            self.look_at_the_others(|table| !Table::ROLLUPS.contains(&table))
+                .await?;
         }
         self.take_in(table, log, news);
         Ok(())
@@ -253,7 +254,9 @@ pub(crate) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
             () = tokio::time::sleep(interval) => false,
             _ = stop.wait_for(|stop| *stop) => true,
         };
-        let Some(store) = store.upgrade().filter(|_| !stopping) else { return };
+        let Some(store) = store.upgrade().filter(|_| !stopping) else {
+            return;
+        };
         store.follow_once(looks.is_multiple_of(ALL_EVERY)).await;
         looks = looks.wrapping_add(1);
     }

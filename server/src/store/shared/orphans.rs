@@ -7,21 +7,39 @@
 
 use crate::lock::lock_mutex;
 use crate::store::state::Store;
+use crate::store::table::data_file::DataFile;
+use crate::store::table::file_list::of_partition;
 use crate::store::table::orphans::{ObsoleteFile, Stale};
 use crate::store::table::schema::Table;
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
 use object_store::path::Path;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the tables are listed.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
 
 impl Store {
+    /// Where those of these files are that this server's view does not have.
+    pub(crate) fn unnamed(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Path> {
+        let snapshot = self.snapshot();
+        let is_unnamed = |file: &&Arc<DataFile>| {
+            let named = of_partition(snapshot.files(table), &file.partition);
+            named.iter().all(|named| named.path != file.path)
+        };
+        let unnamed = files.iter().filter(is_unnamed);
+        unnamed.map(|file| Path::from(table.path_of(&file.path))).collect()
+    }
+
     /// Finds them, once an hour.
     pub(crate) async fn find_orphans(&self) {
-        let Some(now) = self.members.as_ref().and_then(|members| members.heartbeats.store_time()) else {
+        let Some(now) = self
+            .members
+            .as_ref()
+            .and_then(|members| members.heartbeats.store_time())
+        else {
             return;
         };
         {
@@ -53,7 +71,11 @@ impl Store {
         }
         // Behind the list: what was committed meanwhile is younger than what counts.
         let snapshot = self.snapshot();
-        let named: HashSet<String> = snapshot.files(table).iter().map(|file| table.path_of(&file.path)).collect();
+        let named: HashSet<String> = snapshot
+            .files(table)
+            .iter()
+            .map(|file| table.path_of(&file.path))
+            .collect();
         let mut garbage = lock_mutex(&self.garbage);
         let known: HashSet<String> = garbage.iter().map(|file| file.path().to_owned()).collect();
         let before = garbage.len();

@@ -15,6 +15,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// What is wrong with a file that is not there.
+pub(crate) const MISSING: &str = "it is missing";
+
 /// What stands behind the hash in a data file's name.
 const NAME_END: &str = ".zstd.parquet";
 
@@ -229,7 +232,7 @@ pub(crate) fn name_end(content: &[u8]) -> String {
 }
 
 /// The hash in a file's name; files of servers that did not write it have none.
-fn hash_in(path: &str) -> Option<u64> {
+pub(crate) fn hash_in(path: &str) -> Option<u64> {
     let name = path.rsplit('/').next()?.strip_suffix(NAME_END)?;
     let (_, digits) = name.rsplit_once('.')?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
@@ -254,7 +257,7 @@ pub(crate) fn fault(reader: &dyn RangeReader, path: &str, size_bytes: u64) -> Re
 
 fn reading_fault(error: &RootError) -> String {
     match error {
-        RootError::NotFound(_) => "it is missing".to_owned(),
+        RootError::NotFound(_) => MISSING.to_owned(),
         error => format!("it cannot be read: {}", error.cause()),
     }
 }

@@ -268,7 +268,11 @@ mod tests {
             nodes.list()[0].samples_stored
         };
         let counts = [8, 6, 5, 7, 7, 9, 9, 200, 9, 200].map(&mut stored_after);
-        assert_eq!(counts, [10, 10, 10, 20, 20, 30, 30, 40, 50, 50], "9 is below the window of 200");
+        assert_eq!(
+            counts,
+            [10, 10, 10, 20, 20, 30, 30, 40, 50, 50],
+            "9 is below the window of 200"
+        );
         assert!(!nodes.counted.contains_key("unknown"));
     }
 

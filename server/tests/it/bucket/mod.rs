@@ -3,6 +3,7 @@
 //! too. `gateway` starts the server, `proxy` is the bad network; the root's own contract is held by tests in its room,
 //! with the same two.
 
+mod copies;
 mod files;
 mod gateway;
 mod killed;

@@ -4,6 +4,7 @@
 use super::gateway::{Gateway, environment, root};
 use super::killed::{FAULTS, SAMPLES, SENDERS, Sent, ledger, sends, sql, start};
 use super::proxy::Proxy;
+use crate::keep::run_in;
 use crate::support::{Server, eventually};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -79,6 +80,16 @@ fn a_server_without_the_flag_is_refused_while_others_share_a_bucket_and_the_othe
     let mut shared = [begin(&["--shared"]).unwrap(), begin(&["--shared"]).unwrap()];
     let refused = begin(&[]).unwrap_err();
     assert!(refused.contains("in use by another stakeout-server"), "{refused}");
+    // Whoever only reads takes no lease; whoever copies there has to have the bucket alone.
+    let (place, dir) = (root("x"), tempfile::tempdir().unwrap());
+    let copied = dir.path().join("copied").display().to_string();
+    run_in(&["check", &place], &environment).well();
+    run_in(&["copy", &place, &copied], &environment).well();
+    let refused = run_in(&["copy", &copied, &place], &environment);
+    assert!(
+        refused.code == Some(1) && refused.err.contains("a stakeout-server has it"),
+        "{refused:?}"
+    );
     for server in &mut shared {
         assert!(server.stop());
     }

@@ -123,7 +123,10 @@ fn freshness() -> Value {
     object(
         "How old answers may be. What this server has taken in is in them at once.",
         [
-            ("servers", count("Servers on the same data that are alive, with this one.")),
+            (
+                "servers",
+                count("Servers on the same data that are alive, with this one."),
+            ),
             (
                 "commit_ms",
                 integer("Milliseconds from one of its commits to the next: more with more servers."),
@@ -148,7 +151,10 @@ fn servers() -> Value {
             ),
             ("version", text("Its version.")),
             ("format", integer("The format of the store that it writes.")),
-            ("started", integer("When it was started by its own clock, in Unix milliseconds.")),
+            (
+                "started",
+                integer("When it was started by its own clock, in Unix milliseconds."),
+            ),
             ("heard_ms", integer("Milliseconds since it was last heard of.")),
             ("alive", flag("Whether it counts as alive.")),
             ("own", flag("Whether it is the one that answers.")),
@@ -157,7 +163,10 @@ fn servers() -> Value {
     object(
         "The servers on the same data.",
         [
-            ("servers", list("One row a server, in the order of their start.", server)),
+            (
+                "servers",
+                list("One row a server, in the order of their start.", server),
+            ),
             ("maintains", flag("Whether the one that answers does the maintenance.")),
         ],
     )

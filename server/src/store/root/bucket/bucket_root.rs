@@ -1,5 +1,6 @@
 //! The data root in a bucket.
 
+use crate::store::root::bucket::bucket_incoming::{BucketIncoming, LARGE_BYTES};
 use crate::store::root::bucket::bucket_reader::BucketReader;
 use crate::store::root::bucket::counted::Counted;
 use crate::store::root::bucket::exchange;
@@ -9,7 +10,7 @@ use crate::store::root::bucket::lease::{Holding, Lease};
 use crate::store::root::bucket::membership;
 use crate::store::root::bucket::pages::Pages;
 use crate::store::root::bucket::place::{self, Place, SCHEMES};
-use crate::store::root::contract::{Lock, LogRoot, Named, Root, Stamp, Version};
+use crate::store::root::contract::{Incoming, Lock, LogRoot, Named, Root, Stamp, Version};
 use crate::store::root::error::RootError;
 use crate::store::root::reader::RangeReader;
 use crate::store::root::traffic::Traffic;
@@ -17,9 +18,7 @@ use bytes::Bytes;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{
-    Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion, WriteMultipart,
-};
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use url::Url;
@@ -29,14 +28,6 @@ const LEASE: &str = "lease";
 
 /// Where a start tries whether it can write.
 const PROBE: &str = "probe";
-
-/// Larger objects are put in parts: a request has to end within its time.
-const LARGE_BYTES: usize = 16 << 20;
-
-const PART_BYTES: usize = 8 << 20;
-
-/// Parts that are on their way at the same time.
-const PARTS_AT_ONCE: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -176,22 +167,9 @@ impl BucketRoot {
             Err(RootError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        let (objects, at) = (self.objects.clone(), Path::from(path));
-        self.threads.wait(path, async move {
-            let upload = objects.put_multipart(&at).await?;
-            let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
-                    // What was sent is waste that costs: it is removed, if that can be done.
-                    let _ = upload.abort().await;
-                    return Err(error);
-                }
-                upload.put(rest.split_to(rest.len().min(PART_BYTES)));
-            }
-            upload.finish().await
-        })?;
-        Ok(())
+        let mut incoming = Box::new(BucketIncoming::new(self.reader.clone(), path));
+        incoming.add(bytes)?;
+        incoming.finish()
     }
 
     /// Of two puts where nothing is the second must be refused, and so must one over another version than is there:
@@ -268,7 +246,10 @@ impl Root for BucketRoot {
         let lease = self.lease(true)?;
         let objects = self.objects.clone();
         // Whoever ends it must be alone.
-        if self.threads.wait("", async move { exchange::is_begun(&objects).await })? {
+        if self
+            .threads
+            .wait("", async move { exchange::is_begun(&objects).await })?
+        {
             let words = "an exchange of two folders was cut off: start one server alone first, which ends it";
             return Err(RootError::new("", words));
         }
@@ -319,6 +300,10 @@ impl Root for BucketRoot {
             Version::Inode { .. } => return Err(RootError::new(path, "a file's stamp is none of a bucket's object")),
         };
         self.put_if(path, bytes, mode)
+    }
+
+    fn receive(&self, path: &str) -> Result<Box<dyn Incoming>, RootError> {
+        Ok(Box::new(BucketIncoming::new(self.reader.clone(), path)))
     }
 
     fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError> {

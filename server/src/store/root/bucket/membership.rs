@@ -6,7 +6,9 @@
 //! the object was put as it is. That is the begin of its own renewal, or of its last look at what another's replaced.
 
 use crate::store::root::bucket::io_threads::IoThreads;
-use crate::store::root::bucket::lease::{Begun, Claim, Holding, LOOKS, Lease, Put, RENEWED_WITHIN, RENEWS, SHARED, name};
+use crate::store::root::bucket::lease::{
+    Begun, Claim, Holding, LOOKS, Lease, Put, RENEWED_WITHIN, RENEWS, SHARED, name,
+};
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode, Result};
 use std::sync::Arc;
@@ -119,13 +121,20 @@ mod tests {
         assert!(one.take().await.unwrap().is_some());
         assert!(other.take().await.unwrap().is_some(), "no need to wait for the first");
         let (mut seen_by_one, mut seen_by_other) = (one.text().into_bytes(), other.text().into_bytes());
-        assert_eq!(look(&mut one, &mut seen_by_one).await.unwrap(), Kept::ByAnother, "it joined");
+        assert_eq!(
+            look(&mut one, &mut seen_by_one).await.unwrap(),
+            Kept::ByAnother,
+            "it joined"
+        );
         assert_eq!(look(&mut one, &mut seen_by_one).await.unwrap(), Kept::ByThis);
         assert_eq!(look(&mut one, &mut seen_by_one).await.unwrap(), Kept::ByThis);
         assert_eq!(look(&mut other, &mut seen_by_other).await.unwrap(), Kept::ByAnother);
         assert_eq!(look(&mut other, &mut seen_by_other).await.unwrap(), Kept::ByThis);
         assert_eq!(look(&mut one, &mut seen_by_one).await.unwrap(), Kept::ByAnother);
-        store.put(&Path::from("lease"), "holder x\nrenewal 1\n".into()).await.unwrap();
+        store
+            .put(&Path::from("lease"), "holder x\nrenewal 1\n".into())
+            .await
+            .unwrap();
         assert_eq!(look(&mut one, &mut seen_by_one).await.unwrap(), Kept::Lost);
         store.delete(&Path::from("lease")).await.unwrap();
         assert_eq!(look(&mut other, &mut seen_by_other).await.unwrap(), Kept::Lost);

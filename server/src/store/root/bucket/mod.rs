@@ -4,6 +4,7 @@
 //! several that share the bucket, by a lease. Never keeps more in memory than it was told, and nothing of what may
 //! change.
 
+mod bucket_incoming;
 mod bucket_reader;
 mod bucket_root;
 mod counted;
