@@ -4,6 +4,8 @@
 //!
 //! In: their names, and how often. Out: as `cargo xtask test` prints them, which runs the same tests a few times each.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail, ensure};
 
 use crate::artifacts::{self, Profile};
@@ -21,13 +23,19 @@ pub(crate) struct Args {
     /// days]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Only several servers on one data root, below this URL of a bucket, such as s3://bucket/prefix: its endpoint and
-    /// keys come by the environment that the server reads. Without it they share a folder
+    /// Only what is about several servers and buckets: servers killed at random, and at every step of a commit, a
+    /// rewrite, a retention and a copy, and backups under load. With a URL, such as s3://bucket/prefix, those killed at
+    /// random have their data there: its endpoint and keys come by the environment that the server reads. Without it
+    /// they share a folder; all others have an S3 server of their own
     #[arg(long, value_name = "URL", conflicts_with_all = ["tests", "doors"], num_args = 0..=1)]
     bucket: Option<Option<String>>,
     /// What decides which server is killed when [default: chance]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Only the upgrade: a store that the programs of this folder (stakeout-server and stakeout-agent) have filled is
+    /// opened by those of this clone, agents first and servers first
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["tests", "doors", "bucket"])]
+    before: Option<PathBuf>,
     /// Only the attack on the server's doors, in its long form
     #[arg(long, conflicts_with = "tests")]
     doors: bool,
@@ -48,9 +56,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     packages::ensure_build()?;
     packages::ensure_test()?;
-    let chosen = |name: &str| match (args.doors, &args.bucket) {
-        (true, _) => name == e2e::DOORS,
-        (_, Some(_)) => name == e2e::SEVERAL,
+    let chosen = |name: &str| match (args.doors, &args.bucket, &args.before) {
+        (true, ..) => name == e2e::DOORS,
+        (_, Some(_), _) => [e2e::SEVERAL, e2e::BACKUP].contains(&name) || e2e::MATRIX.contains(&name),
+        (.., Some(_)) => name == e2e::UPGRADE,
         _ => args.tests.is_empty() || args.tests.iter().any(|test| test == name),
     };
     if chosen(LONG_RUN.0) {
@@ -61,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         rounds: args.rounds,
         bucket: args.bucket.clone().flatten(),
         seed: args.seed,
+        before: args.before.clone(),
     };
     let tally = e2e::run_chosen(&binaries, Some(faults), |name| {
         e2e::FAULTS.contains(&name) && chosen(name)

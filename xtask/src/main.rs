@@ -1,12 +1,13 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
 //! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `tools`,
-//! `service`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the server never
+//! `service`, `bucket`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the server never
 //! depend on it, and it talks to them only as a user does, by their command line and their HTTP interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
 mod bench;
+mod bucket;
 mod check_install;
 mod demo;
 mod dist;

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -18,11 +18,13 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+mod acknowledgements;
 mod describe;
 mod encode;
 mod fleet;
 mod spoil;
 
+use acknowledgements::Acknowledgements;
 use encode::Batch;
 use fleet::{Fleet, Rng};
 
@@ -84,6 +86,16 @@ struct Args {
     /// Send nothing; print what one batch consists of, as JSON, to be held against a real agent's
     #[arg(long, conflicts_with = "spoil")]
     describe: bool,
+    /// Send each batch when its time is over, as agents do, from now on; agents begin spread over one interval
+    #[arg(long, conflicts_with_all = ["pace_ms", "by_turns", "start_ms"])]
+    live: bool,
+    /// Each agent keeps to a server of its own until that does not acknowledge a batch, then to the next one; a dozen
+    /// batches later at most it tries its own again
+    #[arg(long)]
+    stay: bool,
+    /// One more line at the end: how long acknowledgements took, from a batch's first try on
+    #[arg(long)]
+    acknowledgements: bool,
     /// Give up when one batch is not acknowledged for so long, in seconds
     #[arg(long, default_value_t = 300)]
     patience: u64,
@@ -91,6 +103,9 @@ struct Args {
 
 /// How far a batch may be above the oldest one that is not acknowledged: as of the agent.
 const NUMBER_SPAN: u64 = 48;
+
+/// After so many batches at most an agent tries the server again that is its own, with `--stay`.
+const RETURNS_AFTER: u64 = 12;
 
 /// What one agent can say about itself at the end.
 #[derive(Debug, Default)]
@@ -103,17 +118,27 @@ struct Outcome {
     sent_bytes: u64,
     /// Numbers of batches that are on the way.
     unacknowledged: BTreeSet<u64>,
+    acknowledgements: Acknowledgements,
+}
+
+/// A batch that was acknowledged.
+struct Sent {
+    number: u64,
+    attempts: u64,
+    /// From the first try on.
+    took: Duration,
 }
 
 impl Outcome {
     /// Waits until at most so many batches are on the way.
-    async fn gather(&mut self, sending: &mut JoinSet<Result<(u64, u64)>>, most: usize) -> Result<()> {
+    async fn gather(&mut self, sending: &mut JoinSet<Result<Sent>>, most: usize) -> Result<()> {
         while (sending.len() > most || self.is_far_ahead())
             && let Some(sent) = sending.join_next().await
         {
-            let (number, attempts) = sent.context("a sender panicked")??;
-            self.unacknowledged.remove(&number);
-            self.attempts += attempts;
+            let sent = sent.context("a sender panicked")??;
+            self.unacknowledged.remove(&sent.number);
+            self.attempts += sent.attempts;
+            self.acknowledgements.add(sent.took);
         }
         Ok(())
     }
@@ -174,6 +199,7 @@ async fn main() -> Result<()> {
         Some(start_ms) => start_ms
             .checked_mul(1_000_000)
             .context("--start-ms is too far in the future")?,
+        None if args.live => now_ns()?,
         None => now_ns()? - args.batches * args.interval_ms * 1_000_000,
     };
     let turn = Arc::new(Barrier::new(args.agents as usize));
@@ -185,19 +211,41 @@ async fn main() -> Result<()> {
             client: client.clone(),
             over: Arc::clone(&over),
             turn: Arc::clone(&turn),
+            server: AtomicU64::new(u64::from(number)),
             number,
-            start_ns,
+            start_ns: start_ns + args.begins_later_ns(number),
         };
         agents.spawn(agent.run());
     }
+    let mut acknowledgements = Acknowledgements::default();
     while let Some(outcome) = agents.join_next().await {
         let outcome = outcome.context("an agent panicked")??;
+        acknowledgements.add_all(&outcome.acknowledgements);
         println!(
             "{}",
             json!({"node": outcome.node, "instance": outcome.instance.to_string(), "batches": outcome.batches,
                    "samples": outcome.samples, "attempts": outcome.attempts, "sent_bytes": outcome.sent_bytes})
         );
     }
+    if args.acknowledgements {
+        println!("{}", acknowledgements.told());
+    }
+    Ok(())
+}
+
+impl Args {
+    /// How much later than the first one an agent begins.
+    fn begins_later_ns(&self, number: u32) -> u64 {
+        match self.live {
+            true => self.interval_ms * 1_000_000 / u64::from(self.agents.max(1)) * u64::from(number),
+            false => 0,
+        }
+    }
+}
+
+/// Until it is that time.
+async fn sleep_until(at_ns: u64) -> Result<()> {
+    tokio::time::sleep(Duration::from_nanos(at_ns.saturating_sub(now_ns()?))).await;
     Ok(())
 }
 
@@ -212,6 +260,8 @@ struct Agent {
     over: Arc<AtomicBool>,
     /// Where agents wait for each other, with `--by-turns`.
     turn: Arc<Barrier>,
+    /// Which server it keeps to, with `--stay`: counted on where one fails.
+    server: AtomicU64,
     number: u32,
     start_ns: u64,
 }
@@ -231,7 +281,7 @@ impl Agent {
             .map(|index| (agent.number * args.services_per_node + index) % args.services)
             .collect();
         let interval_ns = args.interval_ms * 1_000_000;
-        let mut sending: JoinSet<Result<(u64, u64)>> = JoinSet::new();
+        let mut sending: JoinSet<Result<Sent>> = JoinSet::new();
         let mut made: Vec<(u64, Bytes)> = Vec::new();
         for done in 0.. {
             let enough = if args.batches == 0 {
@@ -243,7 +293,7 @@ impl Agent {
                 agent.turn.wait().await;
                 for (number, body) in made.drain(..) {
                     let (sender, instance) = (Arc::clone(&agent), outcome.instance);
-                    sending.spawn(async move { Ok((number, sender.send(instance, number, body).await?)) });
+                    sending.spawn(async move { sender.send(instance, number, body).await });
                 }
                 outcome.gather(&mut sending, 0).await?;
                 agent.turn.wait().await;
@@ -262,6 +312,9 @@ impl Agent {
                 samples: args.samples,
                 taken: (done + 1) * u64::from(args.samples),
             };
+            if args.live {
+                sleep_until(batch.until_ns).await?;
+            }
             let request = encode::request(&batch, &agent.fleet, &services, &mut rng);
             // As the agent does it: at the usual level, and with its length in the header.
             let body: Bytes = zstd::bulk::compress(&request, 0).context("can't compress")?.into();
@@ -274,7 +327,7 @@ impl Agent {
                 continue;
             }
             let (sender, instance) = (Arc::clone(&agent), outcome.instance);
-            sending.spawn(async move { Ok((done + 1, sender.send(instance, done + 1, body).await?)) });
+            sending.spawn(async move { sender.send(instance, done + 1, body).await });
             if args.pace_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(args.pace_ms)).await;
             }
@@ -282,12 +335,18 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// Sends one batch until it is acknowledged; returns the number of attempts.
-    async fn send(&self, instance: Uuid, number: u64, body: Bytes) -> Result<u64> {
+    /// Sends one batch until it is acknowledged.
+    async fn send(&self, instance: Uuid, number: u64, body: Bytes) -> Result<Sent> {
+        let begun = Instant::now();
+        if number.is_multiple_of(RETURNS_AFTER) {
+            self.server.store(u64::from(self.number), Ordering::Relaxed);
+        }
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.args.patience);
         for attempt in 1.. {
             let servers = &self.args.url;
-            let server = &servers[((number + attempt) % servers.len() as u64) as usize];
+            let kept = self.server.load(Ordering::Relaxed);
+            let turn = if self.args.stay { kept } else { number + attempt };
+            let server = &servers[(turn % servers.len() as u64) as usize];
             let url = format!("{}/v1development/profiles", server.trim_end_matches('/'));
             let mut request = self
                 .client
@@ -304,7 +363,11 @@ impl Agent {
                 Ok(answer) if answer.status().is_success() => {
                     // Only a whole answer is an acknowledgement.
                     if answer.bytes().await.is_ok() {
-                        return Ok(attempt);
+                        return Ok(Sent {
+                            number,
+                            attempts: attempt,
+                            took: begun.elapsed(),
+                        });
                     }
                     "the answer was cut off".to_owned()
                 }
@@ -323,8 +386,12 @@ impl Agent {
                 tokio::time::Instant::now() < deadline,
                 "batch {number} not acknowledged: {said}"
             );
+            // Of batches that fail at the same time the first one goes on to the next server.
+            let _ = self
+                .server
+                .compare_exchange(kept, kept + 1, Ordering::Relaxed, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(50 << attempt.min(4))).await;
         }
-        Ok(0)
+        anyhow::bail!("batch {number} was tried more often than can be counted")
     }
 }

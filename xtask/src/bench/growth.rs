@@ -10,16 +10,20 @@ const TIMES: [u32; 4] = [1, 2, 4, 8];
 
 /// Fills the store step by step, each time beside what is there, and asks for all of it.
 pub(super) fn run(args: &Args, measured: &mut Measured, figures: &mut Figures) -> Result<()> {
-    let end = |times: u32| (args.hours * f64::from(times) * HOUR_MS as f64) as i64;
-    let from = begin(args.hours * f64::from(TIMES[TIMES.len() - 1]));
+    let end = |times: u32| (args.fleet.hours * f64::from(times) * HOUR_MS as f64) as i64;
+    let from = begin(args.fleet.hours * f64::from(TIMES[TIMES.len() - 1]));
     let (mut filled, mut asked) = (Vec::new(), Vec::new());
     let mut done = 0;
     for times in TIMES {
-        let hours = args.hours * f64::from(times - done);
-        filled.push(fill(args, measured, from + end(done), hours)?);
+        filled.push(fill(
+            &args.fleet,
+            measured,
+            [from + end(done), from + end(times)],
+            false,
+        )?);
         asked.push(ask_all(args, measured, from, from + end(times))?);
         done = times;
-        println!("{} hours are measured", args.hours * f64::from(times));
+        println!("{} hours are measured", args.fleet.hours * f64::from(times));
     }
     tell(args, &filled, &asked, figures);
     Ok(())
@@ -30,7 +34,7 @@ fn tell(args: &Args, filled: &[Filled], asked: &[Vec<Asked>], figures: &mut Figu
     print!("{:<40}", "hours");
     TIMES
         .iter()
-        .for_each(|times| print!("{:>12}", args.hours * f64::from(*times)));
+        .for_each(|times| print!("{:>12}", args.fleet.hours * f64::from(*times)));
     println!("{:>12}", "growth");
     // By how much more it grew than the samples did: 1 is linear, 0.125 not at all.
     let mut row = |name: &str, values: &[f64]| {
@@ -40,7 +44,7 @@ fn tell(args: &Args, filled: &[Filled], asked: &[Vec<Asked>], figures: &mut Figu
         println!("{growth:>12.2}");
         figures.row(name);
         for (times, value) in TIMES.iter().zip(values) {
-            figures.add(&format!("{} hours", args.hours * f64::from(*times)), "", *value);
+            figures.add(&format!("{} hours", args.fleet.hours * f64::from(*times)), "", *value);
         }
         figures.add("growth", "", growth);
     };

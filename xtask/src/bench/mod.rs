@@ -4,13 +4,16 @@
 //! bad: figures belong to the machine and the day. They are printed as they are, and the latest of each command are
 //! kept for `bench report`.
 
+use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Subcommand;
 
 use crate::artifacts::{self, Profile};
+use crate::bucket::Bucket;
 use crate::e2e::load_program;
 use crate::http::Client;
 use crate::signals::Stop;
@@ -18,10 +21,12 @@ use crate::stack::{Alone, Options};
 
 mod agent;
 mod agreement;
-mod bucket;
 mod churn;
+mod cold;
 mod commits;
 mod crowd;
+mod fleet;
+mod fleet_size;
 mod group_by;
 mod growth;
 mod languages;
@@ -31,14 +36,17 @@ mod mixed;
 mod names;
 mod receiver;
 mod report;
+mod scale;
+mod servers;
+mod shipping;
 mod short_lives;
 mod stacks;
 mod start;
 mod store;
+mod viewers;
 mod waits;
 mod web;
 
-use bucket::Bucket;
 use report::{Figures, Run};
 
 #[derive(Debug, clap::Args)]
@@ -78,6 +86,17 @@ enum What {
     Web(web::Args),
     /// Time, files and bytes of the log per commit, from the hundredth to the hundred thousandth commit
     Commits(commits::Args),
+    /// CPU time, bytes and answers of 1, 2 and 4 servers that count together on one bucket, and by calculation what 4
+    /// to 64 machines would take
+    Scale(scale::Args),
+    /// The first question of a new server on a bucket whose requests take 20 ms: milliseconds and requests, beside the
+    /// local disk
+    Cold(cold::Args),
+    /// Thousands of agents on two servers, of which one is killed: acknowledgements, memory, commits, requests; fails
+    /// where a sample is lost or there twice
+    Fleet(fleet::Args),
+    /// Ten viewers with different questions while agents ship: how long each of both waits
+    Viewers(viewers::Args),
     /// Write xtask/bench/report.md anew from the latest run of each bench, as every bench does at its end
     Report,
 }
@@ -98,6 +117,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Waits(args) => begin("waits").of(|| waits::run(args, figures))?,
         What::Web(args) => begin("web").of(|| web::run(args, figures))?,
         What::Commits(args) => begin("commits").of(|| commits::run(args, figures))?,
+        What::Scale(args) => begin("scale").of(|| scale::run(args, figures))?,
+        What::Cold(args) => begin("cold").of(|| cold::run(args, figures))?,
+        What::Fleet(args) => begin("fleet").of(|| fleet::run(args, figures))?,
+        What::Viewers(args) => begin("viewers").of(|| viewers::run(args, figures))?,
     };
     let is_kept = figures.are_met();
     if !args.no_record {
@@ -174,8 +197,38 @@ fn live_files(client: &Client) -> Result<Vec<(String, u64, u64)>> {
     Ok(tables)
 }
 
+/// Nothing of the files stays in memory. False where that can't be had, which is told with what is measured.
+fn drop_page_cache() -> bool {
+    // What is not written yet is not dropped.
+    let _ = Command::new("sync").status();
+    fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+}
+
+/// So many of a thousand values are no larger. NaN of none.
+fn per_mille(values: &mut [f64], share: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() * share).div_ceil(1000).max(1);
+    values.get(rank - 1).copied().unwrap_or(f64::NAN)
+}
+
 /// The middle one of some times.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_values_ends_with_one_of_them() {
+        let mut values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(
+            [500, 990, 1000].map(|share| per_mille(&mut values, share)),
+            [100.0, 198.0, 200.0]
+        );
+        assert_eq!(per_mille(&mut [7.0], 1), 7.0);
+        assert!(per_mille(&mut [], 500).is_nan());
+    }
 }

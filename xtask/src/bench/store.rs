@@ -1,16 +1,16 @@
 //! What a stored sample costs, and how long a person waits for an answer, over a synthetic fleet's past hours.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::bucket::{Bucket, Traffic};
+use super::fleet_size::{FREQUENCY_HZ, Fleet, IN_FLIGHT};
 use super::report::{Figure, Figures};
-use super::{Measured, group_by, growth, live_files, median};
+use super::{Measured, drop_page_cache, group_by, growth, live_files, median};
+use crate::bucket::{Bucket, Traffic};
 use crate::http::{Client, integer, path};
 use crate::proc::{cpu_seconds, size_bytes};
 use crate::run;
@@ -20,30 +20,11 @@ use crate::stack::now_ms;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Hours of the fleet
-    #[arg(long, default_value_t = 1.0, value_name = "HOURS")]
-    pub(super) hours: f64,
-    /// Nodes, all CPUs of which are busy
-    #[arg(long, default_value_t = 100, value_name = "N")]
-    nodes: u64,
-    /// CPUs of a node
-    #[arg(long, default_value_t = 8, value_name = "N")]
-    cpus: u64,
-    /// Services of the fleet, of which ten run on each node
-    #[arg(long, default_value_t = 60, value_name = "N")]
-    services: u64,
-    /// Distinct stacks of a service, by Zipf's law
-    #[arg(long, default_value_t = 5000, value_name = "N")]
-    stacks: u64,
+    #[command(flatten)]
+    pub(super) fleet: Fleet,
     /// Warm repetitions of each query, of which the median is shown
     #[arg(long, default_value_t = 5, value_name = "N")]
     repeat: u32,
-    /// Wait at most so long for compaction to come to rest
-    #[arg(long, default_value_t = 1200, value_name = "SECONDS")]
-    settle: u64,
-    /// Memory that the server may take, as it is told
-    #[arg(long, default_value = "1GiB", value_name = "SIZE")]
-    memory_limit: String,
     /// Ask all questions over and over while the fleet sends, and say how they were answered
     #[arg(long)]
     asked_meanwhile: bool,
@@ -61,41 +42,25 @@ pub(crate) struct Args {
     bucket_latency_ms: u64,
 }
 
-const FREQUENCY_HZ: u64 = 20;
-/// As an agent's.
-const BATCH_SECONDS: u64 = 5;
-/// Batches of one agent that wait for their acknowledgement at the same time.
-const IN_FLIGHT: u64 = 16;
-/// Samples that are on the way at the same time, at least: of so few nodes that the server would wait for them from
-/// commit to commit, batches are of as many times five seconds.
-const LEAST_ON_THE_WAY: u64 = 1_000_000;
 pub(super) const HOUR_MS: i64 = 3_600_000;
 pub(super) const MIB: f64 = 1_048_576.0;
-
-impl Args {
-    /// Seconds and samples of a batch.
-    fn batch(&self) -> (u64, u64) {
-        let of_five = self.cpus * FREQUENCY_HZ * BATCH_SECONDS;
-        let times = LEAST_ON_THE_WAY
-            .div_ceil((IN_FLIGHT * self.nodes * of_five).max(1))
-            .min(60);
-        (BATCH_SECONDS * times, of_five * times)
-    }
-}
 
 /// Fills a store over HTTP, waits for compaction, restarts the server on it, asks.
 pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     // The hours are over: they are rewritten and rolled up as soon as nothing comes any more, and not while the load
     // makes its next turn.
     let latency = args.bucket.then(|| Duration::from_millis(args.bucket_latency_ms));
-    let mut measured = Measured::start_on(latency, &["--settle", "15s", "--memory-limit", &args.memory_limit])?;
+    let mut measured = Measured::start_on(
+        latency,
+        &["--settle", "15s", "--memory-limit", &args.fleet.memory_limit],
+    )?;
     if args.growth {
         growth::run(args, &mut measured, figures)?;
         return measured.alone.stop();
     }
-    let from = begin(args.hours);
-    let until = from + (args.hours * HOUR_MS as f64) as i64;
-    let filled = fill(args, &mut measured, from, args.hours)?;
+    let from = begin(args.fleet.hours);
+    let until = from + (args.fleet.hours * HOUR_MS as f64) as i64;
+    let filled = fill(&args.fleet, &mut measured, [from, until], args.asked_meanwhile)?;
     report(args, &filled, figures);
     queries(args, &mut measured, from, until, figures)?;
     if args.engines {
@@ -129,8 +94,14 @@ pub(super) struct Filled {
     bucket: Option<[Traffic; 2]>,
 }
 
-/// Sends these hours of the fleet, and waits until the server has come to rest.
-pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) -> Result<Filled> {
+/// Sends the fleet's samples of a window in Unix milliseconds, and waits until the server has come to rest.
+/// `asked_meanwhile`: all questions of the window are asked until the last batch is acknowledged.
+pub(super) fn fill(
+    fleet: &Fleet,
+    measured: &mut Measured,
+    [from, until]: [i64; 2],
+    asked_meanwhile: bool,
+) -> Result<Filled> {
     let Measured {
         alone,
         load,
@@ -139,9 +110,8 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
         ..
     } = measured;
     let traffic = || bucket.as_ref().map(Bucket::traffic);
-    let (seconds, batch) = args.batch();
-    let batches = ((hours * 3600.0) as u64 / seconds).max(1);
-    let until = from + (hours * HOUR_MS as f64) as i64;
+    let (seconds, batch) = fleet.batch();
+    let batches = ((until - from) as u64 / (seconds * 1000)).max(1);
     let before = cpu_seconds(alone.server.pid())?;
     let stored_before = alone.client.sql_number("SELECT count(*) FROM samples")?;
     let traffic_before = traffic();
@@ -149,13 +119,13 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
     let mut sender = Command::new(load);
     sender.args(["--url", alone.client.base(), "--by-turns"]);
     for (flag, number) in [
-        ("--agents", args.nodes),
+        ("--agents", fleet.nodes),
         ("--batches", batches),
         ("--samples", batch),
         ("--interval-ms", seconds * 1000),
         ("--in-flight", IN_FLIGHT),
-        ("--services", args.services),
-        ("--stacks", args.stacks),
+        ("--services", fleet.services),
+        ("--stacks", fleet.stacks),
         // From the very start of the hour: what came later would be in the next one, and outside of the window that
         // is asked for.
         ("--start-ms", from as u64),
@@ -165,7 +135,7 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
     let mut filled = Filled::default();
     let sent = thread::scope(|scope| {
         let sending = scope.spawn(|| run::output(&mut sender));
-        while args.asked_meanwhile && !sending.is_finished() {
+        while asked_meanwhile && !sending.is_finished() {
             for question in &questions(from, until) {
                 *filled
                     .answers
@@ -185,7 +155,7 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
         filled.sent_bytes += integer(&agent["sent_bytes"]);
     }
     filled.fresh = live_files(&alone.client)?;
-    settle(&mut alone.server, args.settle, stop)?;
+    settle(&mut alone.server, fleet.settle, stop)?;
     filled.total_cpu_s = cpu_seconds(alone.server.pid())? - before;
     filled.peak_bytes = size_bytes(alone.server.pid(), "VmHWM")?;
     filled.settled = live_files(&alone.client)?;
@@ -202,7 +172,7 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
 }
 
 /// How a question was answered: by status and error code.
-fn outcome(client: &Client, query: &str) -> String {
+pub(super) fn outcome(client: &Client, query: &str) -> String {
     match client.get(query) {
         Ok(answer) if answer.status == 200 => "200".to_owned(),
         Ok(answer) => {
@@ -218,12 +188,12 @@ fn report(args: &Args, filled: &Filled, figures: &mut Figures) {
     figures.print_note(format!(
         "{samples} samples: {} nodes of {} CPUs at {FREQUENCY_HZ} Hz, {} hours, {} services of {} stacks each; batches of {}, {:.1} bytes a \
          sample on the wire",
-        args.nodes,
-        args.cpus,
-        args.hours,
-        args.services,
-        args.stacks,
-        args.batch().1,
+        args.fleet.nodes,
+        args.fleet.cpus,
+        args.fleet.hours,
+        args.fleet.services,
+        args.fleet.stacks,
+        args.fleet.batch().1,
         filled.sent_bytes as f64 / samples
     ));
     figures.table("Ingest");
@@ -255,9 +225,10 @@ fn report(args: &Args, filled: &Filled, figures: &mut Figures) {
         "server's peak RSS",
         "MiB",
         filled.peak_bytes as f64 / MIB,
-        &args.memory_limit,
+        &args.fleet.memory_limit,
     );
     if let Some(limit) = args
+        .fleet
         .memory_limit
         .strip_suffix("GiB")
         .and_then(|gib| gib.parse::<f64>().ok())
@@ -303,7 +274,7 @@ fn report(args: &Args, filled: &Filled, figures: &mut Figures) {
 }
 
 /// Prints a figure beside a target, and keeps it.
-fn row<'f>(figures: &'f mut Figures, name: &str, unit: &str, value: f64, target: &str) -> &'f mut Figure {
+pub(super) fn row<'f>(figures: &'f mut Figures, name: &str, unit: &str, value: f64, target: &str) -> &'f mut Figure {
     let digits = if value < 100.0 { 2 } else { 0 };
     let shown = if unit.is_empty() {
         name.to_owned()
@@ -391,9 +362,7 @@ fn ask(args: &Args, measured: &mut Measured, question: &Question) -> Result<Aske
     let Question { name, path, target } = question;
     // Cold: a new server, and nothing of the files in memory where that can be asked for.
     alone.stop()?;
-    // Best effort: where pages can't be dropped, the table says so.
-    let _ = Command::new("sync").status();
-    let dropped = fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
+    let dropped = drop_page_cache();
     alone.restart(stop)?;
     let ask = || -> Result<(f64, usize)> {
         let begin = Instant::now();

@@ -92,7 +92,7 @@ fn unsynced(scene: &Scene<'_>) -> Result<String> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::make(dir.path())?;
     let mut options = scene.options(dir.path(), 20);
-    options.binaries.server = preloaded(&options.binaries.server, dir.path(), "no_sync.c")?;
+    options.binaries.server = preloaded(&options.binaries.server, dir.path(), "no_sync.c", &[])?;
     let mut alone = Alone::start(options, &SERVER, scene.stop)?;
     let load = Load::start(alone.client.base(), &LOAD)?;
     until_more(&alone, 10_000)?;
@@ -111,7 +111,7 @@ fn unsynced(scene: &Scene<'_>) -> Result<String> {
 pub(crate) fn slow_disk(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut options = scene.options(dir.path(), 20);
-    options.binaries.server = preloaded(&options.binaries.server, dir.path(), "slow_sync.c")?;
+    options.binaries.server = preloaded(&options.binaries.server, dir.path(), "slow_sync.c", &[])?;
     let mut alone = Alone::start(options, &SERVER, scene.stop)?;
     let load = Load::start(alone.client.base(), &LOAD)?;
     until_more(&alone, 10_000)?;
@@ -157,13 +157,15 @@ fn live(scene: &Scene<'_>, alone: &mut Alone, round: u32) -> Result<()> {
     Ok(())
 }
 
-/// A program that starts the server with a library of ours before the C library.
-fn preloaded(server: &Path, dir: &Path, source: &str) -> Result<PathBuf> {
+/// A program that starts the server with a library of ours before the C library. `more`: arguments of the compiler.
+pub(super) fn preloaded(server: &Path, dir: &Path, source: &str, more: &[&str]) -> Result<PathBuf> {
     let (library, program) = (dir.join("preloaded.so"), dir.join("stakeout-server"));
     let source = repo::root().join("xtask/src/e2e").join(source);
     run::run(
         Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .args(["-shared", "-fPIC", "-O1"])
+            .args(more)
+            .arg("-o")
             .arg(&library)
             .arg(source)
             .arg("-ldl"),

@@ -17,11 +17,14 @@ mod disk;
 mod doors;
 pub(crate) mod engines;
 mod formats;
+mod keep;
+mod matrix;
 mod names;
 mod outage;
 mod proxy;
 mod scene;
 mod several;
+mod upgrade;
 
 pub(crate) use outage::{check_agent, load_program};
 pub(crate) use scene::{Faults, Scene};
@@ -40,6 +43,12 @@ const CASES: &[(&str, Case)] = &[
     ("killed_at_random_moments", crash::killed_at_random_moments),
     ("power_cut_at_random_moments", crash::power_cut_at_random_moments),
     (SEVERAL, several::killed_at_random_moments),
+    (MATRIX[0], matrix::of_a_commit),
+    (MATRIX[1], matrix::of_a_rewrite),
+    (MATRIX[2], matrix::of_a_retention),
+    (MATRIX[3], matrix::of_a_copy),
+    (BACKUP, keep::under_load),
+    (UPGRADE, upgrade::from_the_version_before),
     ("bad_queries", bad_input::queries),
     ("bad_profiles", bad_input::profiles),
     ("bad_starts", bad_input::starts),
@@ -59,10 +68,30 @@ pub(crate) const FAULTS: &[&str] = &[
     "full_disk_under_load",
     DOORS,
     SEVERAL,
+    MATRIX[0],
+    MATRIX[1],
+    MATRIX[2],
+    MATRIX[3],
+    BACKUP,
+    UPGRADE,
 ];
 
 /// Several servers on one data root.
 pub(crate) const SEVERAL: &str = "several_servers_killed_at_random_moments";
+
+/// A server is killed at every request by which it changes a bucket.
+pub(crate) const MATRIX: [&str; 4] = [
+    "killed_at_every_step_of_a_commit",
+    "killed_at_every_step_of_a_rewrite",
+    "killed_at_every_step_of_a_retention",
+    "killed_at_every_step_of_a_copy",
+];
+
+/// Backups of a store that is written, and what is restored of them.
+pub(crate) const BACKUP: &str = "backup_and_restore_under_load";
+
+/// A store, and agents, of the version before.
+pub(crate) const UPGRADE: &str = "upgrade_from_the_version_before";
 
 /// The attack on the server's doors.
 pub(crate) const DOORS: &str = "doors_hold";

@@ -1,6 +1,6 @@
 //! What an end-to-end test gets: the binaries, a way to be stopped, how often a fault is repeated.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::artifacts::Binaries;
 use crate::signals::Stop;
@@ -22,6 +22,8 @@ pub(crate) struct Faults {
     pub(crate) bucket: Option<String>,
     /// What decides which server is killed when; none: chance.
     pub(crate) seed: Option<u64>,
+    /// The folder with the programs of the version before.
+    pub(crate) before: Option<PathBuf>,
 }
 
 impl Scene<'_> {

@@ -69,6 +69,26 @@ const BENCHES: &[(&str, &str, &str)] = &[
         "Whether a commit costs as much after a hundred thousand commits as after a hundred.",
     ),
     (
+        "scale",
+        "cargo xtask bench scale",
+        "What it costs that several servers count one question together, and by calculation what many machines would take.",
+    ),
+    (
+        "cold",
+        "cargo xtask bench cold",
+        "How long the first question waits for a bucket, and the floor that its requests set.",
+    ),
+    (
+        "fleet",
+        "cargo xtask bench fleet",
+        "Thousands of agents on two servers that share a bucket, of which one is killed and comes back.",
+    ),
+    (
+        "viewers",
+        "cargo xtask bench viewers",
+        "Whether people wait for agents, or agents for people.",
+    ),
+    (
         "web",
         "cargo xtask bench web",
         "What a person waits for in the browser, beside other flamegraphs.",
