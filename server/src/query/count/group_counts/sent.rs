@@ -197,4 +197,26 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn counts_beyond_all_sense_are_merged_without_a_panic() {
+        let mut to = PartialWriter::default();
+        to.number(crate::query::count::partial::LAYOUT);
+        Periods::of([(10, 1)]).write(&mut to);
+        to.number(1);
+        to.flag(true);
+        to.text("web");
+        to.number(u64::MAX);
+        (0..2).for_each(|_| to.signed(i64::MAX));
+        to.cells([u64::MAX >> 1; 10].into_iter());
+        to.flag(true);
+        to.ids([7].into_iter());
+        to.signed(i64::MAX);
+        let bytes = to.into_bytes();
+        let read = || decode(empty(1_000), &bytes).unwrap();
+        let mut twice = read();
+        twice.merge(read()).unwrap();
+        let (groups, ..) = known(twice);
+        assert_eq!(groups["web"].0, u64::MAX);
+    }
 }
