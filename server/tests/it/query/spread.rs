@@ -58,7 +58,7 @@ impl Exchange for Others {
             let at = fates.0.below(count) as usize;
             fates.1[at]
         };
-        let counted = self.counters[server].count(&share).await;
+        let counted = self.counters[server].count(share).await;
         let counted = counted.map_err(|error| ExchangeError::Refused(error.to_string()))?;
         match fate {
             Fate::Counted => Ok(counted.into()),

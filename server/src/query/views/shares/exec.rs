@@ -11,7 +11,7 @@ use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExp
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use std::sync::{Arc, LazyLock};
 
 /// What the node is called in plans.
@@ -90,8 +90,8 @@ impl ExecutionPlan for ShareExec {
         let (share, counter) = (self.share.clone(), self.counter.clone());
         let counter = counter.ok_or_else(|| DataFusionError::Internal(format!("{SHARE_NODE} has nothing to count")))?;
         let counted = async move {
-            let counted = counter.count(&share).await.map_err(error)?;
-            Ok::<_, DataFusionError>(futures::stream::iter(pieces(&counted)).map(Ok::<_, DataFusionError>))
+            let counted = counter.count(share).await.map_err(error)?;
+            Ok::<_, DataFusionError>(futures::stream::iter(pieces(counted.into())))
         };
         let batches = futures::stream::once(counted).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(SCHEMA.clone(), batches)))
@@ -107,13 +107,14 @@ fn error(error: ShareError) -> DataFusionError {
     }
 }
 
-/// A batch a piece.
-fn pieces(counted: &[u8]) -> Vec<RecordBatch> {
-    let batch = |piece: &[u8]| {
+/// A batch a piece, made when it is sent.
+fn pieces(counted: Bytes) -> impl Iterator<Item = Result<RecordBatch>> {
+    let begins = (0..counted.len()).step_by(PIECE_BYTES);
+    begins.map(move |begin| {
+        let piece = &counted[begin..counted.len().min(begin + PIECE_BYTES)];
         let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![piece]));
-        RecordBatch::try_new(SCHEMA.clone(), vec![column]).ok()
-    };
-    counted.chunks(PIECE_BYTES).filter_map(batch).collect()
+        Ok(RecordBatch::try_new(SCHEMA.clone(), vec![column])?)
+    })
 }
 
 /// The partial counts of such batches, at most so many bytes of them.
@@ -142,12 +143,13 @@ pub async fn partial_counts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::StreamExt;
 
     #[tokio::test]
     async fn pieces_come_back_as_one_and_no_more_than_is_allowed() {
         for length in [0, 1, PIECE_BYTES, 3 * PIECE_BYTES + 7] {
             let counted: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
-            let batches = pieces(&counted);
+            let batches: Vec<RecordBatch> = pieces(counted.clone().into()).map(Result::unwrap).collect();
             assert_eq!(batches.len(), length.div_ceil(PIECE_BYTES));
             let stream = || futures::stream::iter(batches.clone()).map(Ok);
             assert_eq!(partial_counts(stream(), length).await.unwrap(), counted);
