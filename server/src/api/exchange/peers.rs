@@ -214,7 +214,8 @@ impl Peers {
         let partitions = worker.execute_task(peer.headers, execute, metrics, &self.context).await;
         let batches = partitions.map_err(missed)?.pop();
         let batches = batches.ok_or_else(|| ExchangeError::Failed("it answered with nothing".to_owned()))?;
-        partial_counts(batches, MOST_PARTIAL_BYTES).await.map_err(missed)
+        let counted = partial_counts(batches, MOST_PARTIAL_BYTES, self.context.memory_pool());
+        counted.await.map_err(missed)
     }
 }
 
