@@ -306,6 +306,8 @@ impl StackSums {
             *periods = Periods::read(from)?;
         }
         let (ids, width) = (read_ids(from, self.limit)?, self.width());
+        let of_values = if self.differ() { size_of::<i64>() } else { 0 };
+        from.takes(ids.len() * (size_of::<i64>() + width * (size_of::<u32>() + of_values)))?;
         for slot in 0..ids.len() {
             self.cells.grow(slot + 1);
             let cells = self.cells.of_mut(slot);

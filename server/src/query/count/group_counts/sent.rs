@@ -1,6 +1,6 @@
 //! Counts by label's value as bytes, for another server.
 
-use super::{GroupCounts, GroupStacks};
+use super::{Group, GroupCounts, GroupStacks};
 use crate::query::count::partial::Partial;
 use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::periods::Periods;
@@ -34,6 +34,7 @@ impl GroupCounts {
         self.periods = Periods::read(from)?;
         let steps = self.steps.count;
         let count = from.count(self.limit / steps.max(1), "groups")?;
+        from.takes(count * (size_of::<Group>() + steps * size_of::<i64>()))?;
         let mut places = Vec::with_capacity(count);
         for _ in 0..count {
             let index = match from.flag()? {
@@ -86,6 +87,7 @@ impl Partial for GroupStacks {
         let known = from.flag()?;
         for place in places {
             let ids = from.ids(self.limit, "stacks of a group")?;
+            from.takes(ids.len() * (size_of::<((u32, i64), i64)>() + 1))?;
             let mut of_group = Vec::with_capacity(ids.len());
             for id in ids {
                 of_group.push(((place, id), from.signed()?));
@@ -151,7 +153,7 @@ mod tests {
     fn known(counts: GroupStacks) -> Known {
         let (grouped, stacks) = counts.grouped();
         let names: Vec<String> = grouped.groups.iter().map(|(name, _)| name.to_string()).collect();
-        let of_group = |(name, group): (Arc<str>, super::super::Group)| {
+        let of_group = |(name, group): (Arc<str>, Group)| {
             (name.to_string(), (group.samples, group.value_ns, group.steps_ns))
         };
         let of_stack = |((group, id), ns): ((u32, i64), i64)| ((names[group as usize].clone(), id), ns);

@@ -6,7 +6,7 @@
 //! There is no scheduler: each share is asked of the server that the cut names, and the others are there for its sake.
 
 use crate::query::ask::question::Question;
-use crate::query::count::partial::{Partial, decode};
+use crate::query::count::partial::{Partial, decode_within};
 use crate::query::count::scan::scan;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
@@ -231,10 +231,19 @@ where
         })?;
         add(&self.counters.received_bytes, counted.len() as u64);
         let held = Reservation::of_pool(self.plan.pool.clone(), PARTIAL_COUNTS);
-        held.resize(counted.len()).map_err(Missed::Error)?;
         let empty = (self.new)();
-        let decoded = blocking(move || decode(empty, &counted)).await.map_err(Missed::Error)?;
-        let counts = decoded.map_err(|malformed| Missed::Refused(format!("{server}: {malformed}")))?;
+        let read = move || {
+            let mut no_room = None;
+            let mut room = |bytes: usize| held.resize(bytes).map_err(|error| no_room = Some(error)).is_ok();
+            let counts = decode_within(empty, &counted, &mut room);
+            match no_room {
+                Some(error) => Err(error),
+                None => Ok((counts, held)),
+            }
+        };
+        let read = blocking(read).await.map_err(Missed::Error)?;
+        let (counts, held) = read.map_err(Missed::Error)?;
+        let counts = counts.map_err(|malformed| Missed::Refused(format!("{server}: {malformed}")))?;
         held.resize(counts.bytes()).map_err(Missed::Error)?;
         Ok((counts, held))
     }
