@@ -263,3 +263,26 @@ fn memory_is_asked_for_before_it_is_taken() {
         assert!(read.bytes() >= asked);
     }
 }
+
+#[test]
+fn what_many_have_counted_takes_no_more_memory_than_what_a_few_have() {
+    for periods in [[50, 50], [10, 40]] {
+        let part = |number: i64| -> Vec<(i64, i64)> {
+            let stack = |at: i64| (at * 7 + number % 3).wrapping_mul(i64::MAX / 999);
+            (0..300).map(|at| (stack(at), at * number * 1_000_003 % 1_000_000_000)).collect()
+        };
+        let parts: Vec<Vec<(i64, i64)>> = (1..=40).map(part).collect();
+        let mut whole = counted(&parts[..1], periods);
+        let one = counted(&parts, periods).bytes();
+        for number in 1..parts.len() {
+            whole.merge(counted(&parts[number..=number], periods)).unwrap();
+            whole.pack();
+            assert_eq!(content(&whole), content(&counted(&parts[..=number], periods)), "{number}");
+        }
+        assert!(whole.bytes() < 5 * one, "{} bytes, as one it has {one}", whole.bytes());
+        // Sent on, it is what it was.
+        let empty = StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
+        let back = decode(empty, &encode(whole.clone()).unwrap()).unwrap();
+        assert_eq!(content(&back), content(&whole));
+    }
+}

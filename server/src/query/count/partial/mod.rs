@@ -23,6 +23,9 @@ pub(crate) trait Partial: Accumulator + Sized {
     /// Takes what another of the same question wrote. `self` has counted nothing: it knows what is asked for, and what
     /// the limits are.
     fn read(&mut self, from: &mut PartialReader<'_>) -> Result<(), Malformed>;
+
+    /// Gives back memory of what was merged and stands several times. Rows are added no more.
+    fn pack(&mut self) {}
 }
 
 /// What was counted, with the layout before it.
