@@ -4,6 +4,7 @@ use crate::label::attribute::Alias;
 use crate::memory::MIN_LIMIT_BYTES;
 use crate::query::USUAL_LEAST_ROWS;
 use crate::sizes::{bytes, split};
+use axum::http::uri::Authority;
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ pub struct Config {
     pub exchange_listen: Option<SocketAddr>,
 
     /// How those servers reach it; default: the address that it listens on
-    #[arg(long, env = "STAKEOUT_EXCHANGE_ADDRESS", value_name = "HOST:PORT")]
+    #[arg(long, env = "STAKEOUT_EXCHANGE_ADDRESS", value_name = "HOST:PORT", value_parser = host_and_port)]
     pub exchange_address: Option<String>,
 
     /// File with the token that servers on the same data show each other, one a line: the first is shown, each is
@@ -304,6 +305,16 @@ impl Config {
     }
 }
 
+/// What others connect to, such as `profiles-1.internal:7374` or `[fd00::1]:7374`.
+fn host_and_port(text: &str) -> Result<String, String> {
+    let authority: Option<Authority> = text.parse().ok();
+    let is_one = |at: &Authority| !at.host().is_empty() && at.port_u16().is_some_and(|port| port > 0);
+    match authority {
+        Some(authority) if is_one(&authority) && !text.contains('@') => Ok(text.to_owned()),
+        _ => Err("give a host and a port, such as profiles-1.internal:7374".to_owned()),
+    }
+}
+
 /// A number and a unit, such as `500ms`, `2s`, `15m`, `12h`, `30d`.
 fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
@@ -389,6 +400,26 @@ mod tests {
             Config::try_parse_from(["stakeout-server"].iter().chain(&alone)).is_err(),
             "it needs a certificate"
         );
+    }
+
+    #[test]
+    fn others_are_told_a_host_and_a_port() {
+        for right in ["profiles-1.internal:7374", "192.0.2.1:1", "[fd00::1]:7374"] {
+            assert_eq!(host_and_port(right).as_deref(), Ok(right));
+        }
+        for wrong in [
+            "",
+            "profiles-1",
+            ":7374",
+            "profiles-1:",
+            "profiles-1:0",
+            "profiles-1:99999",
+            "http://profiles-1:7374",
+            "profiles-1:7374/",
+            "somebody@profiles-1:7374",
+        ] {
+            assert!(host_and_port(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Tests of commits whose end is not known: the call failed, but the log may have the entry.
 
 use super::log::location::Over;
+use super::log::shared_log::Appended;
+use super::log::table_log::Change;
 use super::{Ack, BatchId, FreshSamples, Rows, Store, StoreConfig, StoreError, Table, hour};
 use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
@@ -338,4 +340,29 @@ async fn a_server_that_ends_before_its_entry_has_stored_nothing() {
     drop(ends);
     other.look().await.unwrap();
     holds_once(other, dir.path(), 1).await;
+}
+
+/// A server that was stopped for hours lacks more than is read at a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_look_sees_all_however_much_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Store::open(shared(dir.path())).await.unwrap();
+    let second = Store::open(shared(dir.path())).await.unwrap();
+    {
+        let mut log = first.logs[Table::Samples.index()].lock().await;
+        for _ in 0..1_001 {
+            let nothing = Change {
+                add: Vec::new(),
+                remove: &[],
+                txns: &[],
+                data_change: false,
+            };
+            assert_eq!(log.append(nothing).await.unwrap(), Appended::Written);
+        }
+    }
+    assert_eq!(store_batch(&first, 1).await.unwrap(), Ack::Stored);
+    second.look().await.unwrap();
+    assert_eq!(samples(&second).await, SAMPLES as i64);
+    first.close().await;
+    second.close().await;
 }

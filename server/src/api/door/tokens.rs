@@ -275,11 +275,6 @@ impl Tokens {
         self.read(|known| known.names.clone()).unwrap_or_default()
     }
 
-    /// Whether a token is accepted, whosever it is.
-    pub(in crate::api) fn accept(&self, token: Option<&str>) -> bool {
-        self.holder(token).is_some()
-    }
-
     /// Whose token it is, if it is accepted.
     pub(super) fn holder(&self, token: Option<&str>) -> Option<Holder> {
         match token {

@@ -2,6 +2,7 @@
 
 use super::SERVER;
 use super::codec::ShareCodec;
+use crate::api::serve::MAX_STREAMS;
 use crate::lock::lock_mutex;
 use crate::query::{Exchange, ExchangeError, ShareExec, partial_counts};
 use crate::store::{Member, Store};
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint};
 use url::Url;
@@ -41,6 +43,12 @@ const PING_INTERVAL: Duration = Duration::from_secs(3);
 
 /// One that failed is not asked for so long.
 const AVOIDED: Duration = Duration::from_secs(5);
+
+/// Shares that one server is asked for at the same time; others wait for their turn. Each takes two streams of the
+/// connection to it: if as many as there may be were the first ones of shares, none would get its second.
+const SHARES_AT_ONCE: usize = 32;
+
+const _: () = assert!(2 * SHARES_AT_ONCE <= MAX_STREAMS as usize);
 
 /// Longest partial counts, in bytes.
 const MOST_PARTIAL_BYTES: usize = 256 << 20;
@@ -57,6 +65,7 @@ struct Peer {
     channel: Channel,
     url: Url,
     headers: HeaderMap,
+    turns: Arc<Semaphore>,
 }
 
 /// The other servers on the same data, as they tell of themselves there.
@@ -152,6 +161,7 @@ impl Peers {
                 .headers(server)
                 .await
                 .map_err(|error| ExchangeError::Failed(error.to_string()))?,
+            turns: Arc::new(Semaphore::new(SHARES_AT_ONCE)),
         };
         let mut known = lock_mutex(&self.known);
         known.retain(|id, _| members.iter().any(|member| member.id == *id));
@@ -175,6 +185,8 @@ impl Peers {
 
     async fn counted(&self, server: &str, share: Bytes) -> Result<Bytes, ExchangeError> {
         let peer = self.peer(server).await?;
+        let turn = peer.turns.clone().acquire_owned().await;
+        let _turn = turn.map_err(|error| ExchangeError::Failed(error.to_string()))?;
         let mut worker = create_worker_client(BoxCloneSyncChannel::new(peer.channel));
         let task_key = TaskKey {
             query_id: uuid::Uuid::new_v4(),
@@ -214,7 +226,8 @@ impl Peers {
         let partitions = worker.execute_task(peer.headers, execute, metrics, &self.context).await;
         let batches = partitions.map_err(missed)?.pop();
         let batches = batches.ok_or_else(|| ExchangeError::Failed("it answered with nothing".to_owned()))?;
-        partial_counts(batches, MOST_PARTIAL_BYTES).await.map_err(missed)
+        let counted = partial_counts(batches, MOST_PARTIAL_BYTES, self.context.memory_pool());
+        counted.await.map_err(missed)
     }
 }
 
@@ -291,6 +304,7 @@ mod tests {
         crate::documented(&[
             ("MOST_PARTIAL_BYTES", MOST_PARTIAL_BYTES as u64),
             ("MOST_TOKEN_BYTES", MOST_TOKEN_BYTES),
+            ("SHARES_AT_ONCE", SHARES_AT_ONCE as u64),
             ("MOST_PEER_CONNECTIONS", super::super::MOST_PEER_CONNECTIONS as u64),
             ("MOST_MESSAGE_BYTES", super::super::worker::MOST_MESSAGE_BYTES as u64),
         ]);

@@ -2,7 +2,7 @@
 
 use super::codec::ShareCodec;
 use super::door::{Door, check};
-use crate::api::door::Tokens;
+use crate::api::door::{Guesses, Tokens};
 use crate::query::{SHARE_NODE, ShareCounter, ShareExec};
 use axum::{Router, middleware};
 use datafusion::common::{DataFusionError, Result};
@@ -37,7 +37,11 @@ pub fn router(counter: Arc<ShareCounter>, own: String, tokens: Tokens, memory: A
     let service = worker
         .into_worker_server()
         .max_decoding_message_size(MOST_MESSAGE_BYTES);
-    let door = Arc::new(Door { own, tokens });
+    let door = Arc::new(Door {
+        own,
+        tokens,
+        guesses: Guesses::default(),
+    });
     Ok(Routes::new(service)
         .into_axum_router()
         .layer(middleware::from_fn_with_state(door, check)))

@@ -147,6 +147,10 @@ impl Partial for StackCounts {
     fn read(&mut self, from: &mut PartialReader<'_>) -> Result<(), Malformed> {
         self.read_with(from, |from, most| from.ids(most, "stacks"))
     }
+
+    fn pack(&mut self) {
+        self.sums.pack();
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::column::coded::{CodedColumn, Column};
 use crate::column::list::CodeArray;
-use crate::query::count::partial::{decode, encode};
+use crate::query::count::partial::{decode, decode_within, encode};
 use crate::query::count::periods::Periods;
 use crate::query::count::scan::Counts;
 use crate::query::count::weighted::InSteps;
@@ -241,4 +241,54 @@ fn more_stacks_than_are_allowed_are_refused_before_there_is_room_for_them() {
     let few = StackCounts::new(Steps::parts(WINDOW, 4), None, 999);
     let refused = decode(few, &sent).unwrap_err();
     assert!(refused.to_string().contains("1000 stacks, at most 999"), "{refused}");
+}
+
+#[test]
+fn memory_is_asked_for_before_it_is_taken() {
+    let many: Vec<(i64, i64)> = (0..1_000).map(|id| (id, 1)).collect();
+    let empty = || StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
+    for (periods, of_cell) in [([50, 50], 4), ([10, 40], 12)] {
+        let mut stacks = many.clone();
+        stacks.push((0, 999_999_999));
+        let sent = encode(counted(&[stacks], periods)).unwrap();
+        let mut asked = 0;
+        let mut room = |bytes: usize| {
+            asked = bytes;
+            bytes < 10_000
+        };
+        let refused = decode_within(empty(), &sent, &mut room).unwrap_err();
+        assert!(refused.to_string().contains("no memory"), "{refused}");
+        assert!(asked >= 1_000 * 4 * of_cell, "{asked} bytes");
+        let read = decode_within(empty(), &sent, &mut |bytes: usize| bytes == asked).unwrap();
+        assert!(read.bytes() >= asked);
+    }
+}
+
+#[test]
+fn what_many_have_counted_takes_no_more_memory_than_what_a_few_have() {
+    for periods in [[50, 50], [10, 40]] {
+        let part = |number: i64| -> Vec<(i64, i64)> {
+            let stack = |at: i64| (at * 7 + number % 3).wrapping_mul(i64::MAX / 999);
+            (0..300)
+                .map(|at| (stack(at), at * number * 1_000_003 % 1_000_000_000))
+                .collect()
+        };
+        let parts: Vec<Vec<(i64, i64)>> = (1..=40).map(part).collect();
+        let mut whole = counted(&parts[..1], periods);
+        let one = counted(&parts, periods).bytes();
+        for number in 1..parts.len() {
+            whole.merge(counted(&parts[number..=number], periods)).unwrap();
+            whole.pack();
+            assert_eq!(
+                content(&whole),
+                content(&counted(&parts[..=number], periods)),
+                "{number}"
+            );
+        }
+        assert!(whole.bytes() < 5 * one, "{} bytes, as one it has {one}", whole.bytes());
+        // Sent on, it is what it was.
+        let empty = StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
+        let back = decode(empty, &encode(whole.clone()).unwrap()).unwrap();
+        assert_eq!(content(&back), content(&whole));
+    }
 }

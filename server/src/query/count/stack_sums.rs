@@ -27,6 +27,8 @@ pub(crate) struct StackSums {
     ids: Vec<i64>,
     /// What others have counted: stacks with their slots, of each of them apart. A stack may be among several.
     merged: Vec<Vec<(i64, u32)>>,
+    /// How many stacks there were when each stood once.
+    packed: usize,
     /// Samples of each slot in each cell.
     cells: Matrix<u32>,
     /// CPU time of each cell in nanoseconds; empty as long as all samples of each window have the same period.
@@ -44,6 +46,7 @@ impl StackSums {
             slots: HashMap::default(),
             ids: Vec::new(),
             merged: Vec::new(),
+            packed: 0,
             cells: Matrix::new(cells),
             values: Matrix::new(cells),
         }
@@ -228,6 +231,30 @@ impl StackSums {
         }
     }
 
+    /// Adds up what several have counted, once that may be more than half of what is there: so it takes no more than
+    /// about twice the memory of what it is, however many have counted. Rows are added no more.
+    pub(crate) fn pack(&mut self) {
+        if self.merged.is_empty() || self.most_stacks() <= 2 * self.packed {
+            return;
+        }
+        let (ids, slots) = self.ordered();
+        // By slot: each moves to a place before it, behind those that have moved.
+        let mut kept: Vec<(u32, i64)> = slots.iter().copied().zip(ids.iter().copied()).collect();
+        kept.sort_unstable();
+        let differ = self.differ();
+        for (to, (from, _)) in kept.iter().enumerate() {
+            self.cells.shift(*from as usize, to);
+            if differ {
+                self.values.shift(*from as usize, to);
+            }
+        }
+        self.cells.truncate(kept.len());
+        self.values.truncate(kept.len());
+        self.packed = kept.len();
+        self.slots = HashMap::default();
+        self.ids = kept.into_iter().map(|(_, id)| id).collect();
+    }
+
     /// Stacks, of which those that several have counted may count as often.
     fn most_stacks(&self) -> usize {
         self.ids.len() + self.merged.iter().map(Vec::len).sum::<usize>()
@@ -306,6 +333,8 @@ impl StackSums {
             *periods = Periods::read(from)?;
         }
         let (ids, width) = (read_ids(from, self.limit)?, self.width());
+        let of_values = if self.differ() { size_of::<i64>() } else { 0 };
+        from.takes(ids.len() * (size_of::<i64>() + width * (size_of::<u32>() + of_values)))?;
         for slot in 0..ids.len() {
             self.cells.grow(slot + 1);
             let cells = self.cells.of_mut(slot);

@@ -57,6 +57,11 @@ impl News {
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, News::Entries(entries) if entries.is_empty())
     }
+
+    /// There may be more behind it.
+    pub(crate) fn is_a_part(&self) -> bool {
+        matches!(self, News::Entries(entries) if entries.len() >= MOST_ENTRIES)
+    }
 }
 
 /// Whether what comes behind an entry comes behind the end of the log.

@@ -31,7 +31,8 @@ const ALL_EVERY: u32 = 5;
 const MOST_REPORT_FILES: usize = 10_000;
 
 impl Store {
-    /// Looks now what other servers have committed, and returns when it is part of the view.
+    /// Looks now what other servers have committed, and returns when it is part of the view, however much it is: who
+    /// asks this server to count takes it that it knows all that was there when it was asked.
     pub async fn look(&self) -> Result<(), StoreError> {
         if !self.is_shared() {
             return Ok(());
@@ -52,8 +53,14 @@ impl Store {
         for table in Table::ALL {
             if table != Table::Samples && is_wanted(table) {
                 let mut log = self.logs[table.index()].lock().await;
-                let news = log.news().await?;
-                self.take_in(table, &mut log, news);
+                loop {
+                    let news = log.news().await?;
+                    let is_a_part = news.is_a_part();
+                    self.take_in(table, &mut log, news);
+                    if !is_a_part {
+                        break;
+                    }
+                }
             }
         }
         Ok(())
@@ -62,13 +69,18 @@ impl Store {
     /// Takes in what others wrote to a table whose log is locked; of samples first what they refer to. Nobody who has
     /// another table's log locked waits for that of samples.
     pub(crate) async fn catch_up(&self, table: Table, log: &mut TableLog) -> Result<(), StoreError> {
-        let news = log.news().await?;
-        if table == Table::Samples && !news.is_empty() {
-            self.look_at_the_others(|table| !Table::ROLLUPS.contains(&table))
-                .await?;
+        loop {
+            let news = log.news().await?;
+            let is_a_part = news.is_a_part();
+            if table == Table::Samples && !news.is_empty() {
+                self.look_at_the_others(|table| !Table::ROLLUPS.contains(&table))
+                    .await?;
+            }
+            self.take_in(table, log, news);
+            if !is_a_part {
+                return Ok(());
+            }
         }
-        self.take_in(table, log, news);
-        Ok(())
     }
 
     fn take_in(&self, table: Table, log: &mut TableLog, news: News) {

@@ -58,7 +58,7 @@ impl Exchange for Others {
             let at = fates.0.below(count) as usize;
             fates.1[at]
         };
-        let counted = self.counters[server].count(&share).await;
+        let counted = self.counters[server].count(share).await;
         let counted = counted.map_err(|error| ExchangeError::Refused(error.to_string()))?;
         match fate {
             Fate::Counted => Ok(counted.into()),
@@ -254,6 +254,45 @@ async fn several_servers_answer_as_one() {
         "{counters:?}"
     );
     assert!(counters.received_bytes.load(Relaxed) > 0, "{counters:?}");
+    fleet.stop().await;
+}
+
+/// An answer that one server counts alone would be alike, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_kind_of_question_is_left_to_one_server() {
+    let fleet = Fleet::start().await;
+    let [from, middle, until] = [0, 300, 600].map(|second| ms(fleet.from + second * S));
+    let window = [("from", from.as_str()), ("until", until.as_str())];
+    let both = [
+        ("base_from", from.as_str()),
+        ("base_until", middle.as_str()),
+        ("from", middle.as_str()),
+        ("until", until.as_str()),
+    ];
+    let kinds: [(&str, Vec<(&str, &str)>); 10] = [
+        ("flamegraph", window.to_vec()),
+        ("flamegraph", [&window[..], &[("group", "service,thread")]].concat()),
+        ("series", [&window[..], &[("by", "service"), ("step", "10s")]].concat()),
+        ("top", [&window[..], &[("by", "function")]].concat()),
+        ("top", [&window[..], &[("by", "service")]].concat()),
+        ("facets", window.to_vec()),
+        ("heatmap", [&window[..], &[("step", "1s"), ("rows", "20")]].concat()),
+        ("timeline", [&window[..], &[("limit", "17")]].concat()),
+        ("diff", both.to_vec()),
+        ("diff", [&both[..], &[("group", "service")]].concat()),
+    ];
+    let came = || fleet.counters.received_bytes.load(Relaxed);
+    for (path, parameters) in kinds {
+        let before = came();
+        fleet.answers_alike(path, &parameters).await;
+        assert!(came() > before, "{path} {parameters:?}: others counted nothing");
+    }
+    let counters = &fleet.counters;
+    assert_eq!(
+        (counters.retries.load(Relaxed), counters.taken_back.load(Relaxed)),
+        (0, 0),
+        "{counters:?}"
+    );
     fleet.stop().await;
 }
 

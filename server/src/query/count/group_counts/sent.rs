@@ -1,6 +1,6 @@
 //! Counts by label's value as bytes, for another server.
 
-use super::{GroupCounts, GroupStacks};
+use super::{Group, GroupCounts, GroupStacks};
 use crate::query::count::partial::Partial;
 use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::periods::Periods;
@@ -34,6 +34,7 @@ impl GroupCounts {
         self.periods = Periods::read(from)?;
         let steps = self.steps.count;
         let count = from.count(self.limit / steps.max(1), "groups")?;
+        from.takes(count * (size_of::<Group>() + steps * size_of::<i64>()))?;
         let mut places = Vec::with_capacity(count);
         for _ in 0..count {
             let index = match from.flag()? {
@@ -86,6 +87,7 @@ impl Partial for GroupStacks {
         let known = from.flag()?;
         for place in places {
             let ids = from.ids(self.limit, "stacks of a group")?;
+            from.takes(ids.len() * (size_of::<((u32, i64), i64)>() + 1))?;
             let mut of_group = Vec::with_capacity(ids.len());
             for id in ids {
                 of_group.push(((place, id), from.signed()?));
@@ -153,9 +155,8 @@ mod tests {
     fn known(counts: GroupStacks) -> Known {
         let (grouped, stacks) = counts.grouped();
         let names: Vec<String> = grouped.groups.iter().map(|(name, _)| name.to_string()).collect();
-        let of_group = |(name, group): (Arc<str>, super::super::Group)| {
-            (name.to_string(), (group.samples, group.value_ns, group.steps_ns))
-        };
+        let of_group =
+            |(name, group): (Arc<str>, Group)| (name.to_string(), (group.samples, group.value_ns, group.steps_ns));
         let of_stack = |((group, id), ns): ((u32, i64), i64)| ((names[group as usize].clone(), id), ns);
         (
             grouped.groups.into_iter().map(of_group).collect(),
@@ -198,5 +199,27 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn counts_beyond_all_sense_are_merged_without_a_panic() {
+        let mut to = PartialWriter::default();
+        to.number(crate::query::count::partial::LAYOUT);
+        Periods::of([(10, 1)]).write(&mut to);
+        to.number(1);
+        to.flag(true);
+        to.text("web");
+        to.number(u64::MAX);
+        (0..2).for_each(|_| to.signed(i64::MAX));
+        to.cells([u64::MAX >> 1; 10].into_iter());
+        to.flag(true);
+        to.ids([7].into_iter());
+        to.signed(i64::MAX);
+        let bytes = to.into_bytes();
+        let read = || decode(empty(1_000), &bytes).unwrap();
+        let mut twice = read();
+        twice.merge(read()).unwrap();
+        let (groups, ..) = known(twice);
+        assert_eq!(groups["web"].0, u64::MAX);
     }
 }

@@ -95,15 +95,43 @@ impl PartialWriter {
     }
 }
 
+/// Takes so many bytes of memory in all, or says that there are not as many.
+pub(crate) type Room<'r> = &'r mut dyn FnMut(usize) -> bool;
+
 /// Reads bytes from their begin to their end.
-#[derive(Debug)]
 pub(crate) struct PartialReader<'b> {
     bytes: &'b [u8],
+    /// Of memory for what is read; none: it is not asked for.
+    room: Option<Room<'b>>,
+    taken: usize,
 }
 
 impl<'b> PartialReader<'b> {
     pub(crate) fn new(bytes: &'b [u8]) -> PartialReader<'b> {
-        PartialReader { bytes }
+        PartialReader {
+            bytes,
+            room: None,
+            taken: 0,
+        }
+    }
+
+    /// One that asks for memory before it is taken.
+    pub(crate) fn within(bytes: &'b [u8], room: Room<'b>) -> PartialReader<'b> {
+        PartialReader {
+            room: Some(room),
+            ..PartialReader::new(bytes)
+        }
+    }
+
+    /// What is read next takes so many bytes of memory, which may be many times as many as are read.
+    pub(crate) fn takes(&mut self, bytes: usize) -> Result<(), Malformed> {
+        self.taken = self.taken.saturating_add(bytes);
+        if let Some(room) = &mut self.room
+            && !room(self.taken)
+        {
+            return Err(Malformed::new("there is no memory for them"));
+        }
+        Ok(())
     }
 
     /// That nothing is left.

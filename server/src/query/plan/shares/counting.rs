@@ -1,6 +1,6 @@
 //! What a share counts its rows to, in words that another server understands.
 
-use crate::label::attribute::{PREFIX, aliases};
+use crate::label::attribute::{Alias, PREFIX, aliases};
 use crate::label::{Label, LabelTable};
 use crate::query::ask::time::Window;
 use crate::query::plan::steps::Steps;
@@ -116,11 +116,23 @@ pub(crate) fn has_home(names: &[String], home: LabelTable) -> bool {
     labels(names).is_some_and(|labels| labels.iter().any(|label| label.home() == home))
 }
 
+/// A short name, its attribute, and whether the image's tag stands in for that.
+pub(crate) type ShortName = (String, String, bool);
+
 /// The short names that this server knows: with others a selector would mean something else.
-pub(crate) fn short_names() -> Vec<(String, String)> {
-    let all = aliases().iter();
-    all.map(|alias| (alias.name.clone(), alias.attribute.as_str().to_owned()))
-        .collect()
+pub(crate) fn short_names() -> Vec<ShortName> {
+    meanings(aliases())
+}
+
+/// What short names mean, in whatever order they were given.
+fn meanings(aliases: &[Alias]) -> Vec<ShortName> {
+    let meaning = |Alias { name, attribute }: &Alias| {
+        let stands_in = attribute.short().is_some();
+        (name.clone(), attribute.as_str().to_owned(), stands_in)
+    };
+    let mut all: Vec<ShortName> = aliases.iter().map(meaning).collect();
+    all.sort_unstable();
+    all
 }
 
 #[cfg(test)]
@@ -142,6 +154,25 @@ mod tests {
             assert_eq!(labels(&[label_name(label)]), Some(vec![label]));
         }
         assert_eq!(labels(&["nonsense".to_owned()]), None);
+    }
+
+    #[test]
+    fn short_names_are_the_same_in_any_order_and_only_where_they_mean_the_same() {
+        let usual = aliases();
+        assert!(
+            short_names()
+                .iter()
+                .any(|(name, _, stands_in)| name == "version" && *stands_in)
+        );
+        let backwards: Vec<Alias> = usual.iter().rev().cloned().collect();
+        assert_eq!(meanings(&backwards), short_names());
+        // Given by hand, it is the attribute alone: of images without one it has no tag.
+        let by_hand = |alias: &Alias| match alias.name.as_str() {
+            "version" => "version=service.version".parse().unwrap(),
+            _ => alias.clone(),
+        };
+        let by_hand: Vec<Alias> = usual.iter().map(by_hand).collect();
+        assert_ne!(meanings(&by_hand), short_names());
     }
 
     #[test]

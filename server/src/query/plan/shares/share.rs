@@ -9,7 +9,7 @@ use crate::query::ask::selector::Selector;
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
 use crate::query::plan::days::Days;
-use crate::query::plan::shares::counting::{Counting, has_home, short_names};
+use crate::query::plan::shares::counting::{Counting, ShortName, has_home, short_names};
 use crate::store::format::read::groups::RowGroupTask;
 use crate::store::{DataFile, Snapshot, Table};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ struct Asked {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Share {
     version: String,
-    short_names: Vec<(String, String)>,
+    short_names: Vec<ShortName>,
     asked: Asked,
     pub(crate) counting: Counting,
     pub(crate) known: Known,
@@ -365,7 +365,7 @@ mod tests {
         // What another version adds is no reason to say that it is malformed.
         let newer = br#"{"version":"9.9.9","more":1}"#;
         assert!(matches!(Share::decode(newer), Err(Unusable::OtherVersion { .. })));
-        let names = decoded(&|share| share.short_names.push(("a".to_owned(), "b.c".to_owned())));
+        let names = decoded(&|share| share.short_names.push(("a".to_owned(), "b.c".to_owned(), false)));
         assert!(matches!(names, Err(Unusable::OtherNames)));
         for path in [
             "../tokens.parquet",

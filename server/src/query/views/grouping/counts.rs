@@ -168,6 +168,10 @@ impl Partial for GroupedStacks {
         let grouping = &self.grouping;
         self.counts.read_with(from, |from, most| grouping.read(from, most))
     }
+
+    fn pack(&mut self) {
+        self.counts.pack();
+    }
 }
 
 #[cfg(test)]

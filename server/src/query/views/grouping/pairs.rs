@@ -177,6 +177,7 @@ impl Grouping {
             groups.push(known.group(values).map_err(refused)?);
         }
         let count = from.count(most, "pairs of group and stack")?;
+        from.takes(count * 2 * size_of::<i64>())?;
         let mut ids = Vec::with_capacity(count);
         let mut seen: HashSet<i64, MixState> = HashSet::default();
         for _ in 0..count {

@@ -6,7 +6,7 @@
 //! There is no scheduler: each share is asked of the server that the cut names, and the others are there for its sake.
 
 use crate::query::ask::question::Question;
-use crate::query::count::partial::{Partial, decode};
+use crate::query::count::partial::{Partial, decode_within};
 use crate::query::count::scan::scan;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
@@ -86,12 +86,22 @@ where
         pace.send_replace(Some(Pace { took, rows }));
         Ok::<_, QueryError>(counted)
     };
-    let ((mut whole, held), others) = tokio::try_join!(own, asking.all(parts))?;
-    for (part, of_part) in others {
-        whole.merge(part)?;
-        drop(of_part);
-        held.resize(whole.bytes())?;
+    let (own, others) = tokio::try_join!(own, asking.all(parts))?;
+    match others {
+        Some(others) => merged(own, others),
+        None => Ok(own),
     }
+}
+
+/// Both together. However many come, they take no more memory than a few that have counted the same.
+fn merged<C: Partial>(
+    (mut whole, held): (C, Reservation),
+    (part, of_part): (C, Reservation),
+) -> Result<(C, Reservation), QueryError> {
+    whole.merge(part)?;
+    whole.pack();
+    drop(of_part);
+    held.resize(whole.bytes())?;
     Ok((whole, held))
 }
 
@@ -151,10 +161,18 @@ where
     C: Partial,
     N: Fn() -> C + Send + Sync,
 {
-    /// The counts of all shares.
-    async fn all(&self, parts: Vec<Part>) -> Result<Vec<(C, Reservation)>, QueryError> {
+    /// The counts of all shares together, each added up when it comes; none where there are no shares.
+    async fn all(&self, parts: Vec<Part>) -> Result<Option<(C, Reservation)>, QueryError> {
         let counts = futures::stream::iter(in_turns(parts)).map(|part| self.counted(part));
-        counts.buffer_unordered(self.at_once.max(1)).try_collect().await
+        let mut counts = std::pin::pin!(counts.buffer_unordered(self.at_once.max(1)));
+        let mut all = None;
+        while let Some(of_part) = counts.try_next().await? {
+            all = Some(match all {
+                Some(whole) => merged(whole, of_part)?,
+                None => of_part,
+            });
+        }
+        Ok(all)
     }
 
     /// The counts of a share, whoever counts it.
@@ -231,10 +249,19 @@ where
         })?;
         add(&self.counters.received_bytes, counted.len() as u64);
         let held = Reservation::of_pool(self.plan.pool.clone(), PARTIAL_COUNTS);
-        held.resize(counted.len()).map_err(Missed::Error)?;
         let empty = (self.new)();
-        let decoded = blocking(move || decode(empty, &counted)).await.map_err(Missed::Error)?;
-        let counts = decoded.map_err(|malformed| Missed::Refused(format!("{server}: {malformed}")))?;
+        let read = move || {
+            let mut no_room = None;
+            let mut room = |bytes: usize| held.resize(bytes).map_err(|error| no_room = Some(error)).is_ok();
+            let counts = decode_within(empty, &counted, &mut room);
+            match no_room {
+                Some(error) => Err(error),
+                None => Ok((counts, held)),
+            }
+        };
+        let read = blocking(read).await.map_err(Missed::Error)?;
+        let (counts, held) = read.map_err(Missed::Error)?;
+        let counts = counts.map_err(|malformed| Missed::Refused(format!("{server}: {malformed}")))?;
         held.resize(counts.bytes()).map_err(Missed::Error)?;
         Ok((counts, held))
     }

@@ -18,6 +18,7 @@ use crate::query::views::heatmap::{Grid, HeatmapCounts};
 use crate::query::views::selected::exchange::SpreadCounters;
 use crate::query::views::timeline::{Earliest, MAX_SAMPLES};
 use crate::store::{Snapshot, Store, StoreError};
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -43,8 +44,8 @@ impl ShareError {
     pub fn is_temporary(&self) -> bool {
         match self {
             ShareError::Unusable(_) => false,
-            ShareError::Behind(_) => true,
-            ShareError::Query(error) => error.is_temporary() || matches!(error, QueryError::Internal { .. }),
+            ShareError::Behind(_) | ShareError::Query(QueryError::Internal { .. } | QueryError::Timeout { .. }) => true,
+            ShareError::Query(error) => error.is_temporary(),
         }
     }
 }
@@ -78,7 +79,7 @@ impl ShareCounter {
     ///
     /// # Errors
     /// [`ShareError`]; nothing was counted then.
-    pub async fn count(&self, share: &[u8]) -> Result<Vec<u8>, ShareError> {
+    pub async fn count(&self, share: Bytes) -> Result<Vec<u8>, ShareError> {
         let counted = self.counted(share).await;
         let counter = match &counted {
             Ok(_) => &self.counters.counted,
@@ -88,28 +89,34 @@ impl ShareCounter {
         counted
     }
 
-    async fn counted(&self, share: &[u8]) -> Result<Vec<u8>, ShareError> {
-        let share = Share::decode(share)?;
-        let question = share.question()?;
-        let snapshot = self.snapshot(&share).await?;
-        let limits = self.admission.limits.clone();
-        let counts = self.admission.run(partial_counts(snapshot, question, share, limits));
-        Ok(counts.await?)
+    /// All of it has a turn, on a thread for questions: a share may be long to read, and a look may wait for a commit.
+    async fn counted(&self, share: Bytes) -> Result<Vec<u8>, ShareError> {
+        let (store, limits) = (self.store.clone(), self.admission.limits.clone());
+        let whole = async move {
+            let counted = async {
+                let share = Share::decode(&share)?;
+                let question = share.question()?;
+                let snapshot = view(&store, &share).await?;
+                Ok::<_, ShareError>(partial_counts(snapshot, question, share, limits).await?)
+            };
+            Ok::<_, QueryError>(counted.await)
+        };
+        self.admission.run(whole).await?
     }
+}
 
-    /// A view that knows every series and process that the asked server knows of. One that has all of its files does;
-    /// one that has looked since it was asked does too: what it lacks of them was rewritten.
-    async fn snapshot(&self, share: &Share) -> Result<Snapshot, ShareError> {
-        let snapshot = self.store.snapshot();
-        if share.known.is_in(&snapshot) {
-            return Ok(snapshot);
-        }
-        self.store.look().await?;
-        let snapshot = self.store.snapshot();
-        match share.known.has_its_days_in(&snapshot) {
-            true => Ok(snapshot),
-            false => Err(Unusable::Gone.into()),
-        }
+/// A view that knows every series and process that the asked server knows of. One that has all of its files does; one
+/// that has looked since it was asked does too: what it lacks of them was rewritten.
+async fn view(store: &Store, share: &Share) -> Result<Snapshot, ShareError> {
+    let snapshot = store.snapshot();
+    if share.known.is_in(&snapshot) {
+        return Ok(snapshot);
+    }
+    store.look().await?;
+    let snapshot = store.snapshot();
+    match share.known.has_its_days_in(&snapshot) {
+        true => Ok(snapshot),
+        false => Err(Unusable::Gone.into()),
     }
 }
 
@@ -197,4 +204,78 @@ fn no_table(name: &str) -> QueryError {
 async fn partial<C: Partial>(plan: ReadPlan, new: impl Fn() -> C) -> Result<Vec<u8>, QueryError> {
     let (counted, _held) = scan(plan, new).await?;
     blocking(move || encode(counted)).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::ask::question::{RuntimeFrames, ValueRange};
+    use crate::query::ask::selector::Selector;
+    use crate::query::ask::time::Window;
+    use crate::store::{StoreConfig, Table};
+    use std::time::Duration;
+
+    /// A share of nothing, of a server that knows of more files than it can name.
+    fn share(store: &Store) -> Bytes {
+        let question = Question {
+            profile: "cpu".to_owned(),
+            selector: Selector::parse("{}").unwrap(),
+            window: Window {
+                from_ns: 1_795_248_000_000_000_000,
+                until_ns: 1_795_251_600_000_000_000,
+            },
+            except: None,
+            unit: None,
+            runtime_frames: RuntimeFrames::default(),
+            values: ValueRange::default(),
+            lengths: ValueRange::default(),
+        };
+        let counting = Counting::Earliest { limit: 1, profile: 0 };
+        let share = Share::new(&store.snapshot(), &question, counting, &[]);
+        let mut told: serde_json::Value = serde_json::from_slice(&share.encode().unwrap()).unwrap();
+        told["known"]["more"] = true.into();
+        serde_json::to_vec(&told).unwrap().into()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_share_that_waits_for_a_look_has_a_turn_and_comes_to_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = StoreConfig {
+            is_shared: true,
+            look_interval: Duration::from_secs(3_600),
+            ..StoreConfig::new(dir.path())
+        };
+        let store = Store::open(config).await.unwrap();
+        let share = share(&store);
+        let limits = |timeout| Limits {
+            timeout,
+            running: 1,
+            waiting: 0,
+            ..Limits::default()
+        };
+        let counter = |timeout| ShareCounter::new(store.clone(), limits(timeout), Arc::default());
+        let counted = counter(Duration::from_secs(30)).count(share.clone()).await;
+        assert!(counted.is_ok(), "{counted:?}");
+        // A commit is under way.
+        let log = store.logs[Table::Samples.index()].lock().await;
+        let counter = counter(Duration::from_millis(300));
+        let both = async { tokio::join!(counter.count(share.clone()), counter.count(share.clone())) };
+        let (first, second) = tokio::time::timeout(Duration::from_secs(20), both).await.unwrap();
+        assert!(
+            matches!(&first, Err(ShareError::Query(QueryError::Timeout { .. }))),
+            "{first:?}"
+        );
+        assert!(
+            matches!(&second, Err(ShareError::Query(QueryError::Overloaded { .. }))),
+            "{second:?}"
+        );
+        // Others may do better.
+        assert!(
+            [first, second]
+                .into_iter()
+                .all(|error| error.unwrap_err().is_temporary())
+        );
+        drop(log);
+        store.close().await;
+    }
 }

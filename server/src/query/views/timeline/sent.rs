@@ -68,7 +68,9 @@ impl Partial for Earliest {
             text.ok_or_else(|| Malformed::new("a text is not among those of the samples"))
         };
         let mut ts_ns = 0_i64;
-        for _ in 0..from.count(self.limit, "samples")? {
+        let count = from.count(self.limit, "samples")?;
+        from.takes(count * size_of::<TimedSample>())?;
+        for _ in 0..count {
             ts_ns = ts_ns.wrapping_add(from.signed()?);
             let [node, thread, mode] = [text(from)?, text(from)?, text(from)?];
             let (cpu, tid) = (from.optional()?, from.optional()?);
