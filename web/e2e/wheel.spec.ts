@@ -1,7 +1,19 @@
 /** The wheel alone scrolls the page, wherever the pointer is, and leaves the address alone; with Ctrl it zooms. */
 import type { Page } from "@playwright/test";
 import { drawn, graphs, stored, WINDOW } from "./known.ts";
-import { askAnew, at, colours, comparison, expect, parameter, placeOf, rested, restless, settled, test } from "./stack.ts";
+import {
+  askAnew,
+  at,
+  colours,
+  comparison,
+  expect,
+  parameter,
+  placeOf,
+  rested,
+  restless,
+  settled,
+  test,
+} from "./stack.ts";
 
 /** A high window scrolls below the bar, a low one as a whole. */
 const scrolled = (page: Page) =>

@@ -9,7 +9,7 @@ import { MOST_SIBLINGS, siblings, wantedSiblings } from "../../state/answers/sib
 import { charted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
-import { endsLongPress, longPress } from "../ui/hooks.ts";
+import { endsLongPress, longPress, useKeptFocus } from "../ui/hooks.ts";
 
 export { startSiblings as start } from "../../state/answers/siblings.ts";
 
@@ -41,6 +41,7 @@ export function Siblings({ label, query, chosen, keepsBelow = false, close }: Si
     },
     [],
   );
+  useKeptFocus();
   const newest = siblings.data.value;
   // Values for the letters before stand until those for the next one are there.
   const known = newest?.wanted.label === label && newest.wanted.query === query ? newest : null;
