@@ -15,7 +15,7 @@ async function changed<T>(page: Page, address: string): Promise<(change: (answer
   };
 }
 
-test("the row that keys have come to is the one that Enter takes, wherever a newer answer puts it", async ({ page }) => {
+test("the row that keys have come to is what Enter takes, wherever a newer answer puts it", async ({ page }) => {
   const [first, second, third] = fleet(3) as [{ node: string }, { node: string }, { node: string }];
   let nodes = [first, second, third];
   await page.route("**/api/v1/nodes", (route) => route.fulfill({ json: { nodes } }));
@@ -55,4 +55,5 @@ test("what has the focus keeps it where a newer answer has another order", async
     await expect.poll(names).toEqual(before.toReversed());
     await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe(name);
   }
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 });

@@ -64,13 +64,20 @@ export function nameRoom(layout: Layout = layoutNow()): number {
 }
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
-  const { label, rows, keyOf, columns, sort, onSort, onTake, onMenu, onPoint, shown = -1, rowClass, alone, empty } = props;
+  const { label, rows, keyOf, columns, sort, onSort, onTake, onMenu, onPoint } = props;
+  const { shown = -1, rowClass, alone, empty } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
   const [place, setPlace] = useState<RowPlace | null>(null);
-  const active = useMemo(() => placeOfRow(rows, keyOf, place), [rows, place]);
+  const active = useMemo(() => {
+    const at = placeOfRow(rows, keyOf, place);
+    const row = rows[at];
+    // From there it goes on: what is gone does not come back under a hand.
+    if (place !== null && row !== undefined) Object.assign(place, { at, key: keyOf(row) });
+    return at;
+  }, [rows, place]);
   const setActive = (at: number) => {
     const row = rows[at];
     setPlace(row === undefined ? null : { at, key: keyOf(row) });
