@@ -1,7 +1,10 @@
 /** What a hand is at stays while answers come: the row, the frame, the place, the focus. */
 import type { Page, Route } from "@playwright/test";
 import { fleet } from "./fleet.ts";
-import { askAnew, at, expect, parameter, test } from "./stack.ts";
+import { drawn, graphs, stored, WINDOW } from "./known.ts";
+import { askAnew, at, expect, parameter, placeOf, test } from "./stack.ts";
+
+const prog = (name: string) => ({ name, module: "prog" });
 
 /** What is answered from now on is changed by what is given last. */
 async function changed<T>(page: Page, address: string): Promise<(change: (answer: T) => T) => void> {
@@ -56,4 +59,85 @@ test("what has the focus keeps it where a newer answer has another order", async
     await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe(name);
   }
   await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
+test("the tree of frames keeps the row, the focus and the place while answers come", async ({ page, request }) => {
+  const child = (name: string, samples: number) => ({ frames: [prog("main"), prog(name)], samples });
+  const many = Array.from({ length: 60 }, (_, i) => child(`leaf_${i}_`, 100 - i));
+  const query = await stored(request, "stays-tree", many);
+  await page.goto(at(WINDOW, { ...query, pane: "tree" }));
+  const tree = page.getByTestId("frame-tree");
+  const row = (name: string) => tree.getByRole("treeitem").filter({ hasText: name });
+  // An answer comes that has a frame more, the largest of all.
+  const answered = async (name: string) => {
+    await stored(request, "stays-tree", [child(name, 900)]);
+    await askAnew(page);
+    await expect.poll(() => tree.evaluate((box) => box.scrollHeight)).toBeGreaterThan(rows);
+    rows = await tree.evaluate((box) => box.scrollHeight);
+  };
+  await row("leaf_3_").click();
+  let rows = await tree.evaluate((box) => box.scrollHeight);
+  await expect(tree.locator(".active")).toContainText("leaf_3_");
+
+  await answered("added_a");
+  await expect(tree.locator(".active")).toContainText("leaf_3_");
+  // A click gave the row the focus, and keys go on from there.
+  await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain("leaf_3_");
+  await page.keyboard.press("ArrowDown");
+  await expect(tree.locator(".active")).toContainText("leaf_4_");
+
+  // What is selected was scrolled out of sight, and is not brought back.
+  await tree.evaluate((box) => box.scrollTo(0, 800));
+  await expect(row("leaf_4_")).toHaveCount(0);
+  await answered("added_b");
+  await expect.poll(() => tree.evaluate((box) => box.scrollTop)).toBe(800);
+  await expect(row("leaf_4_")).toHaveCount(0);
+
+  // Nothing is selected any more: the place of the keys is theirs all the same.
+  await tree.focus();
+  await page.keyboard.press("Escape");
+  await expect.poll(() => parameter(page, "frame")).toBeNull();
+  await answered("added_c");
+  await page.keyboard.press("ArrowDown");
+  await expect(tree.locator(".active")).toContainText("leaf_5_");
+});
+
+test("the graph keeps its menu and where it is scrolled to while answers come", async ({ page, request }) => {
+  const deep = Array.from({ length: 70 }, (_, i) => prog(`level_${i}_`));
+  const query = await stored(request, "stays-graph", [{ frames: deep, samples: 40 }]);
+  await page.goto(at(WINDOW, { ...query, group: "none" }));
+  await expect.poll(() => graphs(page)).toBeGreaterThan(0);
+  await drawn(page);
+  const answered = async (name: string) => {
+    const before = await graphs(page);
+    await stored(request, "stays-graph", [{ frames: [prog(name)], samples: 10 }]);
+    await askAnew(page);
+    await expect.poll(() => graphs(page)).toBeGreaterThan(before);
+  };
+  const box = page.locator(".flame-scroll");
+  const top = () => box.evaluate((element) => element.scrollTop);
+  // With a frame selected at its other end.
+  await page.getByTestId("flamegraph").focus();
+  await page.keyboard.press("ArrowDown");
+  await expect.poll(() => parameter(page, "frame")).toBe("#");
+  // What opens below the graph may take a part of its height.
+  await placeOf(page.locator(".flame-scroll"));
+  await box.evaluate((element) => element.scrollTo(0, 300));
+  await expect.poll(top).toBe(300);
+  await answered("before_all");
+  expect(await top()).toBe(300);
+
+  await page.keyboard.press("ArrowDown");
+  await expect.poll(() => parameter(page, "frame")).toBe("level_0_");
+  await page.keyboard.press("Shift+F10");
+  const menu = page.getByRole("menu", { name: "Frame level_0_" });
+  await expect(menu.getByRole("menuitem").first()).toBeFocused();
+  await page.keyboard.press("ArrowDown");
+  const second = menu.getByRole("menuitem").nth(1);
+  await expect(second).toBeFocused();
+  await answered("a_first_one");
+  await expect(second).toBeFocused();
+  await page.keyboard.press("f");
+  await expect(menu).toHaveCount(0);
+  await expect.poll(() => parameter(page, "match")).toContain("level_0_");
 });

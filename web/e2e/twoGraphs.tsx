@@ -52,6 +52,7 @@ function Side({ name, tree, theme, colourBy, flame }: Props) {
     <div data-testid={name} style={{ display: "grid", height: "400px", minWidth: 0 }}>
       <Flamegraph
         tree={tree}
+        subject={name}
         focus={focus}
         search={null}
         selected={selected}
@@ -74,6 +75,10 @@ function Side({ name, tree, theme, colourBy, flame }: Props) {
           setSelected(node);
         }}
         onPart={setPart}
+        onceRested={({ take }) => {
+          const timer = setTimeout(take, 220);
+          return () => clearTimeout(timer);
+        }}
         foot={null}
         tip={Tooltip}
         frameMenu={FrameMenu}

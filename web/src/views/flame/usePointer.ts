@@ -3,7 +3,7 @@
  * handlers that move what is in sight; a click and the right button are told to who uses them.
  */
 import type { RefObject } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import {
   centred,
   hitAt,
@@ -70,7 +70,7 @@ export function usePointer(
     const bounds = of.getBoundingClientRect();
     return shown.from + ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * (shown.until - shown.from);
   };
-  const pointAt = (event: MouseEvent): Pointed | null => {
+  const pointAt = (event: Pick<MouseEvent, "clientX" | "clientY">): Pointed | null => {
     const element = canvas.current;
     if (element === null || box.current === null) return null;
     const bounds = element.getBoundingClientRect();
@@ -158,6 +158,11 @@ export function usePointer(
       onMenu(at.node, event.clientX - (canvas.current?.getBoundingClientRect().left ?? 0));
     },
   };
+
+  // Behind the hooks that place what is in sight: what a newer answer has put below a pointer that rests.
+  useLayoutEffect(() => {
+    setUnder((was) => was && pointAt({ clientX: was.x, clientY: was.y }));
+  }, [tree]);
 
   // A frame of the tree before would be another frame in this one.
   const hover = under !== null && under.tree === tree ? under : null;

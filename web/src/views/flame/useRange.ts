@@ -5,7 +5,6 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { partOf, partText, type View, viewOf } from "../../logic/flame/layout.ts";
 import { ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { onceRested } from "../../state/address/page.ts";
 import type { Drawn } from "../ui/hooks.ts";
 
 interface Given {
@@ -14,7 +13,14 @@ interface Given {
   /** As `partText` writes it. */
   part: string;
   onPart: (part: string) => void;
+  onceRested: OnceRested;
 }
+
+/**
+ * Takes what a hand has begun once it rests, or undoes it; what the same one begins again takes its place. What is
+ * returned gives it up.
+ */
+export type OnceRested = (begun: { name: string; by: object; take: () => void; undo: () => void }) => () => void;
 
 const ZOOM_MS = 140;
 /** Who asks the system for less motion sees where a zoom leads, and not the way. */
@@ -23,7 +29,7 @@ const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 export type Range = ReturnType<typeof useRange>;
 
 /** Who uses it draws what has changed, unless it glides: then each step is drawn from here. */
-export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon }: Drawn) {
+export function useRange({ tree, focus, part, onPart, onceRested }: Given, { draw, drawSoon }: Drawn) {
   const limits = viewOf(tree, focus);
   const view = useRef<View>(partOf(part, limits));
   /** What the hand shows, as the address will have it; null once the address has it. */

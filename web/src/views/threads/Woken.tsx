@@ -162,6 +162,7 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
       {isWhy && known.unknown > 0 && <p class="woken-why dim">{WHY_UNKNOWN}</p>}
       <Flamegraph
         tree={tree}
+        subject={wokenBy.subject.value}
         focus={focus}
         search={found}
         selected={selected}
@@ -175,6 +176,7 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
         onZoom={zoom}
         onSelect={select}
         onPart={(text) => setShown({ tree, focus, part: text })}
+        onceRested={below.onceRested}
         onReset={reset}
         onPoint={below.onPoint}
         tip={WakerTip}
