@@ -2,7 +2,7 @@
 import type { Page, Route } from "@playwright/test";
 import { fleet } from "./fleet.ts";
 import { drawn, graphs, stored, WINDOW } from "./known.ts";
-import { askAnew, at, expect, parameter, placeOf, test } from "./stack.ts";
+import { askAnew, at, colours, comparison, expect, held, parameter, placeOf, test } from "./stack.ts";
 
 const prog = (name: string) => ({ name, module: "prog" });
 
@@ -16,6 +16,16 @@ async function changed<T>(page: Page, address: string): Promise<(change: (answer
   return (next) => {
     change = next;
   };
+}
+
+/** Changes the address as Back and Forward do, while a hand is at something. */
+async function goTo(page: Page, change: Record<string, number>): Promise<void> {
+  await page.evaluate((parameters) => {
+    const to = new URL(location.href);
+    for (const [name, value] of Object.entries(parameters)) to.searchParams.set(name, String(value));
+    history.pushState(null, "", to);
+    dispatchEvent(new PopStateEvent("popstate"));
+  }, change);
 }
 
 test("the row that keys have come to is what Enter takes, wherever a newer answer puts it", async ({ page }) => {
@@ -81,8 +91,8 @@ test("the tree of frames keeps the row, the focus and the place while answers co
 
   await answered("added_a");
   await expect(tree.locator(".active")).toContainText("leaf_3_");
-  // A click gave the row the focus, and keys go on from there.
-  await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain("leaf_3_");
+  // Keys go on from where the click was.
+  await expect(tree).toBeFocused();
   await page.keyboard.press("ArrowDown");
   await expect(tree.locator(".active")).toContainText("leaf_4_");
 
@@ -94,7 +104,6 @@ test("the tree of frames keeps the row, the focus and the place while answers co
   await expect(row("leaf_4_")).toHaveCount(0);
 
   // Nothing is selected any more: the place of the keys is theirs all the same.
-  await tree.focus();
   await page.keyboard.press("Escape");
   await expect.poll(() => parameter(page, "frame")).toBeNull();
   await answered("added_c");
@@ -124,7 +133,7 @@ test("the graph keeps its menu and where it is scrolled to while answers come", 
   await placeOf(page.locator(".flame-scroll"));
   await box.evaluate((element) => element.scrollTo(0, 300));
   await expect.poll(top).toBe(300);
-  await answered("before_all");
+  await answered("zz_behind_all");
   expect(await top()).toBe(300);
 
   await page.keyboard.press("ArrowDown");
@@ -140,4 +149,66 @@ test("the graph keeps its menu and where it is scrolled to while answers come", 
   await page.keyboard.press("f");
   await expect(menu).toHaveCount(0);
   await expect.poll(() => parameter(page, "match")).toContain("level_0_");
+});
+
+test("a drag on the chart begins at its moment, whatever answer arrives in the middle of it", async ({
+  page,
+  windows,
+}) => {
+  const { before, after } = windows;
+  await page.goto(at(after));
+  const brush = page.getByTestId("brush");
+  const box = await placeOf(brush);
+  const release = await held(page, "**/api/v1/series*");
+  await goTo(page, { from: before.from });
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * 0.4, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, y, { steps: 3 });
+  release();
+  await expect.poll(async () => Number(await brush.getAttribute("aria-valuemin"))).toBeLessThan(after.from);
+  await page.mouse.move(box.x + box.width * 0.9, y, { steps: 3 });
+  await page.mouse.up();
+  const began = after.from + 0.4 * (after.until - after.from);
+  await expect.poll(() => Math.abs(Number(parameter(page, "from")) - began)).toBeLessThan(200);
+  expect(Number(parameter(page, "until"))).toBeGreaterThan(began);
+});
+
+test("a window that a hand holds stays in it, also where both windows become others", async ({ page, windows }) => {
+  await page.goto(comparison(windows));
+  const box = await placeOf(page.getByTestId("window-comparison"));
+  const grab = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  await page.mouse.move(grab.x, grab.y);
+  await page.mouse.down();
+  await page.mouse.move(grab.x - 60, grab.y + 5, { steps: 6 });
+  await goTo(page, { baseFrom: windows.before.from + 1000 });
+  await expect.poll(() => parameter(page, "baseFrom")).toBe(String(windows.before.from + 1000));
+  // Until the page has drawn what is new.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200))));
+  await page.mouse.up();
+  await expect.poll(() => Number(parameter(page, "from"))).toBeLessThan(windows.after.from);
+});
+
+test("a drag over the heatmap marks the time that it began at, in a newer answer too", async ({ page, windows }) => {
+  const { before, after } = windows;
+  await page.goto(at(after, { view: "heatmap" }));
+  await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(3);
+  const box = await placeOf(page.getByTestId("heatmap"));
+  const release = await held(page, "**/api/v1/heatmap*");
+  await goTo(page, { from: before.from });
+  const busy = page.locator(".heat-box");
+  await expect(busy).toHaveAttribute("aria-busy", "true");
+  const y = box.y + box.height / 2;
+  const x = (part: number) => box.x + 46 + (box.width - 56) * part;
+  await page.mouse.move(x(0.5), y);
+  await page.mouse.down();
+  await page.mouse.move(x(0.6), y, { steps: 3 });
+  release();
+  await expect(busy).toHaveAttribute("aria-busy", "false");
+  await page.mouse.move(x(0.97), y, { steps: 3 });
+  await page.mouse.up();
+  const began = after.from + (after.until - after.from) / 2;
+  await expect
+    .poll(() => Math.abs(Number((parameter(page, "markA") ?? "").split("-")[0]) - began))
+    .toBeLessThanOrEqual(1000);
 });

@@ -13,7 +13,7 @@ import { selectionOf } from "../../logic/tree/focus.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
 import { isRow, titleOf } from "../../logic/tree/rows.ts";
 import { ancestors, changeOf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { useKeptFocus, useSize } from "../ui/hooks.ts";
+import { useSize } from "../ui/hooks.ts";
 
 interface Props {
   tree: Tree;
@@ -65,7 +65,6 @@ export function FrameTree(props: Props) {
     const row = rows[at];
     if (row !== undefined) setPlace({ at, key: keyOf(row) });
   };
-  useKeptFocus();
   const { first, behind } = visibleRows(rows.length, ROW, scroll, size.height);
   const bring = (at: number) => {
     if (box.current !== null) box.current.scrollTop = scrollToRow(at, ROW, box.current.scrollTop, size.height);
@@ -154,6 +153,8 @@ export function FrameTree(props: Props) {
                 class={`${at === active ? "active" : ""}${row.node === selected ? " chosen" : ""}`}
                 style={{ transform: `translateY(${at * ROW}px)` }}
                 onClick={() => {
+                  // The tree takes the keys, also where this row is scrolled out of sight or moves.
+                  box.current?.focus({ preventScroll: true });
                   go(at);
                   if (row.state !== "leaf") toggle(row);
                 }}
