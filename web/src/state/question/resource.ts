@@ -75,6 +75,7 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
   const stale = signal(false);
   const subject = signal("");
   let key: string | null = null;
+  let asked: Pick<Ask<T>, "question" | "turn"> | null = null;
   let answered: string | null = null;
   let current: { controller: AbortController; entry: Pending } | null = null;
 
@@ -91,6 +92,12 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
     key = next;
     current?.controller.abort();
     forget();
+    // Why another question has no answer is no word on this one. What is asked again, by a clock or a hand, may fail in
+    // the same way: until that is known, it stands.
+    const [now, last] = [wanted, asked];
+    const isAgain = now !== null && last !== null && (now.question === last.question || now.turn !== last.turn);
+    if (!isAgain) error.value = null;
+    asked = wanted;
     if (wanted === null) {
       loading.value = false;
       stale.value = false;

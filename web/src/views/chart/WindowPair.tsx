@@ -36,8 +36,8 @@ export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props
   const shown = draft ?? pair;
   const bounds = plot.range;
 
-  // A new pair replaces what was dragged, but not what a hand holds: an answer that moves the windows must not take them
-  // out of it.
+  // A new pair replaces what was dragged, and not what a hand holds: an answer that moves the windows takes nothing out
+  // of it.
   useEffect(() => {
     if (gesture.current === null) setDraft(null);
   }, [pair.base.from, pair.base.until, pair.comparison.from, pair.comparison.until]);

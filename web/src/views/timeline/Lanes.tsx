@@ -6,7 +6,7 @@ import { count, plural } from "../../logic/text/format.ts";
 import { spanText } from "../../logic/time/spans.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { hitCpus, laneQuery } from "../../state/answers/timeline.ts";
+import { hitSeries, laneQuery } from "../../state/answers/timeline.ts";
 import { meaning } from "../lazyViews.tsx";
 import { EmptyNotice } from "../ui/Notices.tsx";
 
@@ -51,7 +51,7 @@ const MOST_OFFERS = 16;
 /** CPUs as buttons: where what is looked for was, most first, else all. */
 export function Offers() {
   const values = useValues("cpu", "");
-  const found = hitCpus.data.value?.series ?? [];
+  const found = hitSeries.value;
   const offers =
     found.length > 0
       ? found.map(({ value, samples }) => [value, plural(samples, "sample")] as const)
