@@ -15,6 +15,14 @@ export const fields = Object.fromEntries(
   (Object.keys(DEFAULTS) as (keyof PageState)[]).map((key) => [key, computed(() => current.value[key])]),
 ) as { readonly [K in keyof PageState]: ReadonlySignal<PageState[K]> };
 
+const ASKED = [
+  ...(["view", "type", "query", "from", "until", "baseQuery", "baseFrom", "baseUntil"] as const),
+  ...(["markA", "markB", "hit", "before"] as const),
+];
+
+/** What the page is asked, in one text: who waits for an answer sees by it whether somebody chose something else. */
+export const askedFor = computed(() => JSON.stringify(ASKED.map((name) => fields[name].value)));
+
 /**
  * Who reads fields of `value` follows those, and is not made anew with each letter of a search that it does not show.
  */
@@ -161,6 +169,11 @@ function read(): void {
   unknown = missing.value === null ? unknownIn(location.search) : "";
 }
 
+const wentBack = signal(0);
+
+/** Moves with Back and Forward: what was begun before is of the page that was left. */
+export const returns: ReadonlySignal<number> = wentBack;
+
 /** The address as the page was opened with it; from then on, Back and Forward. */
 export function startAddress(): void {
   read();
@@ -177,6 +190,7 @@ export function startAddress(): void {
     planned = null;
     resting = null;
     begun?.undo();
+    wentBack.value++;
     // What was typed or begun just now is no step yet: what Back came to is one too far.
     if (isNoStep) history.forward();
     else read();
