@@ -212,3 +212,25 @@ test("a drag over the heatmap marks the time that it began at, in a newer answer
     .poll(() => Math.abs(Number((parameter(page, "markA") ?? "").split("-")[0]) - began))
     .toBeLessThanOrEqual(1000);
 });
+
+test("the menu of a value stays where it is, also where the value is gone with a newer answer", async ({
+  page,
+  windows,
+}) => {
+  const answers = await changed<{ series: unknown[] }>(page, "**/api/v1/series*");
+  await page.goto(at({ from: windows.before.from, until: windows.after.until }, { by: "process" }));
+  const layers = page.getByTestId("layers").locator("button.layer-name");
+  await expect.poll(() => layers.count()).toBeGreaterThan(2);
+  const number = await layers.count();
+  await layers.nth(1).click({ button: "right" });
+  const menu = page.getByRole("menu");
+  const place = await placeOf(menu);
+  answers((answer) => ({ ...answer, series: answer.series.toSpliced(1, 1) }));
+  await askAnew(page);
+  await expect(layers).toHaveCount(number - 1);
+  expect(await placeOf(menu)).toEqual(place);
+  await page.keyboard.press("Escape");
+  await expect(menu).toHaveCount(0);
+  await expect(page.locator("main")).toBeFocused();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
