@@ -234,3 +234,28 @@ test("the menu of a value stays where it is, also where the value is gone with a
   await expect(page.locator("main")).toBeFocused();
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
+
+test("a drag of the timeline goes on from what was in sight, whatever answer arrives in the middle", async ({
+  page,
+  windows,
+}) => {
+  const { before, after } = windows;
+  const begin = after.from + 2_000;
+  await page.goto(at(after, { view: "timeline", zoom: `${begin}-${begin + 2_000}` }));
+  await expect(page.getByTestId("lane-opened")).toBeVisible();
+  await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(2);
+  const box = await placeOf(page.getByTestId("timeline"));
+  const release = await held(page, "**/api/v1/timeline*");
+  await goTo(page, { from: before.from });
+  const told = page.getByTestId("timeline-range");
+  await expect(told).toHaveAttribute("aria-busy", "true");
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x + 30, y, { steps: 3 });
+  release();
+  await expect(told).toHaveAttribute("aria-busy", "false");
+  await page.mouse.move(x + 60, y, { steps: 3 });
+  await page.mouse.up();
+  await expect.poll(() => Math.abs(Number((parameter(page, "zoom") ?? "").split("-")[0]) - begin)).toBeLessThan(500);
+});
