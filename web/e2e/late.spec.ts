@@ -1,6 +1,6 @@
 /** Answers that come late: after Back, after something else was chosen, into the middle of what a hand types. */
 import type { Page } from "@playwright/test";
-import { drawn, stored, WINDOW } from "./known.ts";
+import { drawn, graphs, stored, WINDOW } from "./known.ts";
 import { at, expect, held, parameter, settled, test } from "./stack.ts";
 
 const prog = (name: string) => ({ name, module: "prog" });
@@ -188,4 +188,21 @@ test("a file is not made of what was chosen after it was wanted", async ({ page,
   answer();
   await expect(page.getByTestId("said")).toContainText("Nothing was saved");
   expect(downloads).toEqual([]);
+});
+
+test("a key whose action was not there yet acts on nothing that was chosen after it", async ({ page, request }) => {
+  const stacks = [{ frames: [prog("main"), prog("walk")], samples: 40 }];
+  const [first, second] = [await stored(request, "keyed-a", stacks), await stored(request, "keyed-b", stacks)];
+  const file = await held(page, /\/assets\/Frames-.*\.js$/);
+  await page.goto(at(WINDOW, first));
+  await expect.poll(() => graphs(page)).toBeGreaterThan(0);
+  await page.getByTestId("flamegraph").focus();
+  await page.keyboard.press("i");
+  await page.getByTestId("query").fill(second.query ?? "");
+  await page.getByTestId("query").press("Enter");
+  await expect.poll(() => parameter(page, "query")).toBe(second.query);
+  file();
+  await drawn(page);
+  await calm(page);
+  expect(parameter(page, "transform")).toBeNull();
 });

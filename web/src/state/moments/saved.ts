@@ -44,7 +44,7 @@ const TIMEOUT_MS = 30_000;
 const patience = () => AbortSignal.timeout(TIMEOUT_MS);
 const faultOf = (error: unknown) => (error instanceof ApiError ? error.message : String(error));
 
-/** Counts up with each question and each change: an answer from before the last of them is of no use. */
+/** Counts up with each question: an answer to one before the last is of no use. */
 let turn = 0;
 
 /** What there is now, also where somebody asked again meanwhile. */
@@ -71,7 +71,6 @@ export type Kept = { is: "done" } | { is: "conflict"; theirs: SavedView | null }
 async function attempt(name: string, act: () => Promise<unknown>): Promise<Kept> {
   try {
     await act();
-    turn++;
     await askSaved();
     return { is: "done" };
   } catch (error) {

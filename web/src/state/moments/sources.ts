@@ -38,8 +38,9 @@ export function linkOf(module: string, { file, from, until }: { file: string; fr
 
 export function startSources(): void {
   effect(() => {
-    const { key = null, places = [] } = framePlaces.value ?? {};
-    const links = places.flatMap(({ module, sources }) => sources.map((source) => linkOf(module, source)));
+    const known = framePlaces.value;
+    const key = known?.key ?? null;
+    const links = (known?.places ?? []).flatMap(({ module, sources }) => sources.map((source) => linkOf(module, source)));
     const href = links.find((link) => link !== null) ?? null;
     sourceShown.value = key === null || href === null ? null : { name: key.name, module: key.module, href };
   });
