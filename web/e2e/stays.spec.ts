@@ -57,9 +57,9 @@ test("what has the focus keeps it where a newer answer has another order", async
   await expect.poll(() => layers.count()).toBeGreaterThan(2);
   const names = () => layers.allTextContents();
   let isTurned = false;
-  for (const at of [0, 1, 2]) {
+  for (const nth of [0, 1, 2]) {
     const before = await names();
-    const layer = layers.nth(at);
+    const layer = layers.nth(nth);
     await layer.focus();
     const name = await layer.textContent();
     isTurned = !isTurned;

@@ -81,10 +81,12 @@ export function useScroll(
     placed.current = { tree, subject, focus, part, flame, selected, rows, root };
     if (element === null) return;
     const isSame = was !== null && was.tree === tree && was.flame === flame;
-    // A newer answer leaves the root where it was, and with it what is read.
-    if (was !== null && was.flame === flame && isAgain(was, { tree, subject })) element.scrollTop += root - was.root;
-    // A zoom leaves frames where they are, as another part of the width does.
-    else if (isSame && (was.part !== part || was.focus !== focus)) {
+    // A newer answer leaves the root where it was, and with it what is read: also where the browser has moved a box that
+    // has fewer rows now.
+    if (was !== null && was.flame === flame && isAgain(was, { tree, subject })) {
+      if (root !== was.root) element.scrollTop = last.current.top + root - was.root;
+    } else if (isSame && (was.part !== part || was.focus !== focus)) {
+      // A zoom leaves frames where they are, as another part of the width does.
       if (flame) element.scrollTop += (rows - was.rows) * ROW;
     } else if (isSame && was.rows === rows) {
       const end = rows * ROW - element.clientHeight;
