@@ -18,6 +18,8 @@ async function changed<T>(page: Page, address: string): Promise<(change: (answer
   };
 }
 
+type Agent = ReturnType<typeof fleet>[number];
+
 /** Changes the address as Back and Forward do, while a hand is at something. */
 async function goTo(page: Page, change: Record<string, number>): Promise<void> {
   await page.evaluate((parameters) => {
@@ -29,7 +31,7 @@ async function goTo(page: Page, change: Record<string, number>): Promise<void> {
 }
 
 test("the row that keys have come to is what Enter takes, wherever a newer answer puts it", async ({ page }) => {
-  const [first, second, third] = fleet(3) as [{ node: string }, { node: string }, { node: string }];
+  const [first, second, third] = fleet(3) as [Agent, Agent, Agent];
   let nodes = [first, second, third];
   await page.route("**/api/v1/nodes", (route) => route.fulfill({ json: { nodes } }));
   await page.goto("/?view=nodes&sort=node");

@@ -40,7 +40,9 @@ export function startSources(): void {
   effect(() => {
     const known = framePlaces.value;
     const key = known?.key ?? null;
-    const links = (known?.places ?? []).flatMap(({ module, sources }) => sources.map((source) => linkOf(module, source)));
+    const links = (known?.places ?? []).flatMap(({ module, sources }) =>
+      sources.map((source) => linkOf(module, source)),
+    );
     const href = links.find((link) => link !== null) ?? null;
     sourceShown.value = key === null || href === null ? null : { name: key.name, module: key.module, href };
   });

@@ -50,11 +50,7 @@ let endLast = () => {};
  * wanted ones. Whoever asks for other versions meanwhile, or looks at something else than what is `asked`, has no more
  * use for them.
  */
-export async function compareVersions(
-  service: string | null,
-  wanted: readonly string[],
-  asked: string,
-): Promise<void> {
+export async function compareVersions(service: string | null, wanted: readonly string[], asked: string): Promise<void> {
   endLast();
   if (askedFor.peek() !== asked) return;
   const all = ofAllVersions(page.peek().query);

@@ -64,7 +64,9 @@ export function usePointer({ chart, from, range, box, canvas, size, onRange, onS
       const at = drag.current;
       if (at === null) {
         const pointed = boxAt(event);
-        setHover(pointed === null || pointed === ROOT ? null : { chart, box: pointed, x: event.clientX, y: event.clientY });
+        setHover(
+          pointed === null || pointed === ROOT ? null : { chart, box: pointed, x: event.clientX, y: event.clientY },
+        );
         return;
       }
       const by = event.clientX - at.x;
