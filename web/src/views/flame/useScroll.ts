@@ -81,8 +81,8 @@ export function useScroll(
     placed.current = { tree, subject, focus, part, flame, selected, rows, root };
     if (element === null) return;
     const isSame = was !== null && was.tree === tree && was.flame === flame;
-    // A newer answer leaves the root where it was, and with it what is read: also where the browser has moved a box that
-    // has fewer rows now.
+    // A newer answer leaves the root where it was, and with it what is read: also where the browser has moved a box
+    // that has fewer rows now.
     if (was !== null && was.flame === flame && isAgain(was, { tree, subject })) {
       if (root !== was.root) element.scrollTop = last.current.top + root - was.root;
     } else if (isSame && (was.part !== part || was.focus !== focus)) {

@@ -52,8 +52,8 @@ export function Siblings({ label, query, chosen, keepsBelow = false, close }: Si
   if (known?.wanted.word === "") isMany.current = rows.length > FEW || !known.answer.complete;
   const hasField = isMany.current;
   useEffect(() => {
-    // Letters go into it at once, unless the hand is among the values, or elsewhere by now; a touch screen would put its
-    // keyboard over them.
+    // Letters go into it at once, unless the hand is among the values, or elsewhere by now; a touch screen would put
+    // its keyboard over them.
     const at = document.activeElement;
     const isHere = at === document.body || (at !== null && field.current?.closest(".menu")?.contains(at) === true);
     const isAmong = at?.closest(".menu-panel") != null;
