@@ -4,11 +4,11 @@ use crate::label::attribute::Alias;
 use crate::memory::MIN_LIMIT_BYTES;
 use crate::query::USUAL_LEAST_ROWS;
 use crate::sizes::{bytes, split};
-use axum::http::uri::Authority;
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use url::Url;
 
 /// What else the program does.
 const COMMANDS: &str = "In place of serving, each with --help of its own:
@@ -307,10 +307,14 @@ impl Config {
 
 /// What others connect to, such as `profiles-1.internal:7374` or `[fd00::1]:7374`.
 fn host_and_port(text: &str) -> Result<String, String> {
-    let authority: Option<Authority> = text.parse().ok();
-    let is_one = |at: &Authority| !at.host().is_empty() && at.port_u16().is_some_and(|port| port > 0);
-    match authority {
-        Some(authority) if is_one(&authority) && !text.contains('@') => Ok(text.to_owned()),
+    // Of a scheme that has no usual port, which would be left out.
+    let at = Url::parse(&format!("exchange://{text}")).ok();
+    let is_one = |at: &Url| {
+        let is_named = at.host_str().is_some_and(|host| !host.is_empty()) && at.port().is_some_and(|port| port > 0);
+        is_named && (at.path(), at.username()) == ("", "") && !text.contains(['@', '?', '#'])
+    };
+    match at {
+        Some(at) if is_one(&at) => Ok(text.to_owned()),
         _ => Err("give a host and a port, such as profiles-1.internal:7374".to_owned()),
     }
 }

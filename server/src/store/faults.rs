@@ -102,6 +102,8 @@ fn quiet(dir: &std::path::Path) -> StoreConfig {
         commit_interval: Duration::from_secs(3600),
         maintenance_interval: Duration::from_secs(3600),
         min_free_bytes: 0,
+        // The samples are of 2001.
+        retention_samples: Duration::from_secs(100 * 365 * 24 * 3600),
         ..StoreConfig::new(dir)
     }
 }
