@@ -7,7 +7,7 @@ use stakeout_server::store::keep::{self, Tell};
 use stakeout_server::store::{Ack, Store, StoreConfig, Table};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 fn shared(dir: &Path) -> StoreConfig {
@@ -259,18 +259,20 @@ async fn a_store_that_servers_share_is_copied_and_checked_while_they_commit() {
     let dir = tempfile::tempdir().unwrap();
     let [data, copied] = ["data", "copied"].map(|name| dir.path().join(name));
     let stores: [Arc<Store>; 2] = open(&data).await;
-    let stop = Arc::new(AtomicBool::new(false));
+    // Each batch is a commit of its own, and every check reads them all: a slow machine would never be done otherwise.
+    let (stop, allowed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI64::new(0)));
     let tasks = (0..3_usize).map(|task| {
-        let (stores, stop) = (stores.clone(), stop.clone());
+        let (stores, stop, allowed) = (stores.clone(), stop.clone(), allowed.clone());
         tokio::spawn(async move {
             let mut sender = Sender::new(&format!("node-{task}"), 10);
             let mut number = 0;
             while !stop.load(Relaxed) {
-                number += 1;
-                let (rows, id) = rows_of(&mut sender, number, now_ns());
-                let store = &stores[(task + number as usize) % 2];
-                store_batch(store, rows, Some(id)).await.unwrap();
-                // Each is a commit of its own, and every check reads them all.
+                if number < allowed.load(Relaxed) {
+                    number += 1;
+                    let (rows, id) = rows_of(&mut sender, number, now_ns());
+                    let store = &stores[(task + number as usize) % 2];
+                    store_batch(store, rows, Some(id)).await.unwrap();
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             number
@@ -279,6 +281,7 @@ async fn a_store_that_servers_share_is_copied_and_checked_while_they_commit() {
     let tasks: Vec<_> = tasks.collect();
     let mut before = 0;
     for _ in 0..4 {
+        allowed.fetch_add(40, Relaxed);
         eventually("more is stored", async || samples(&stores[0]).await >= before + 60).await;
         let stored = |store: &Arc<Store>| store.counters.samples_stored.load(Relaxed);
         let acknowledged: u64 = stores.iter().map(stored).sum();
