@@ -1,8 +1,8 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
 //! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `tools`,
-//! `service`, `bucket`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the server never
-//! depend on it, and it talks to them only as a user does, by their command line and their HTTP interface.
+//! `service`, `bucket`, `http`, `tally`, `test_programs`). Nothing here is part of the product: the agent and the
+//! server never depend on it, and it talks to them only as a user does, by their command line and their HTTP interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
