@@ -9,6 +9,7 @@ import {
   expect,
   parameter,
   placeOf,
+  type Resting,
   rested,
   restless,
   settled,
@@ -136,15 +137,20 @@ test("Back before the hand rests takes back the zoom alone, of the chart and of 
   }
 });
 
-test("what a hand has begun is taken before the address changes in another way", async ({ page, windows }) => {
-  const hands = await restless(page);
-  await page.goto(at(windows.after));
-  await drawn(page);
+/** The wheel over the graph, of a hand that does not rest yet. */
+async function zoomGraph(page: Page, hands: Resting): Promise<void> {
   await page.getByTestId("flamegraph").hover({ position: { x: 200, y: 30 } });
   await page.keyboard.down("Control");
   await page.mouse.wheel(0, -200);
   await page.keyboard.up("Control");
   await expect.poll(hands.begun).toBe(1);
+}
+
+test("what a hand has begun is taken before the address changes in another way", async ({ page, windows }) => {
+  const hands = await restless(page);
+  await page.goto(at(windows.after));
+  await drawn(page);
+  await zoomGraph(page, hands);
   await page.getByRole("button", { name: "Icicle", exact: true }).click();
   await expect.poll(() => parameter(page, "layout")).toBe("flame");
   expect(parameter(page, "part")).toMatch(/^[\d.]+-[\d.]+$/);
@@ -161,11 +167,7 @@ test("an answer in the middle of a gesture on the graph does not undo it", async
   const hands = await restless(page);
   await page.goto(at(WINDOW, query));
   await drawn(page);
-  await page.getByTestId("flamegraph").hover({ position: { x: 200, y: 30 } });
-  await page.keyboard.down("Control");
-  await page.mouse.wheel(0, -200);
-  await page.keyboard.up("Control");
-  await expect.poll(hands.begun).toBe(1);
+  await zoomGraph(page, hands);
   const before = await graphs(page);
   await askAnew(page);
   await expect.poll(() => graphs(page)).toBeGreaterThan(before);
