@@ -93,7 +93,8 @@ struct Args {
     /// batches later at most it tries its own again
     #[arg(long)]
     stay: bool,
-    /// One more line at the end: how long acknowledgements took, from a batch's first try on
+    /// One more line at the end: how long acknowledgements took, with --live from the end of a batch's time on, else
+    /// from its first try
     #[arg(long)]
     acknowledgements: bool,
     /// Give up when one batch is not acknowledged for so long, in seconds
@@ -125,8 +126,9 @@ struct Outcome {
 struct Sent {
     number: u64,
     attempts: u64,
-    /// From the first try on.
+    /// From the time that it was due, until it was acknowledged, and until its first try.
     took: Duration,
+    late: Duration,
 }
 
 impl Outcome {
@@ -138,7 +140,7 @@ impl Outcome {
             let sent = sent.context("a sender panicked")??;
             self.unacknowledged.remove(&sent.number);
             self.attempts += sent.attempts;
-            self.acknowledgements.add(sent.took);
+            self.acknowledgements.add(sent.took, sent.late);
         }
         Ok(())
     }
@@ -243,10 +245,12 @@ impl Args {
     }
 }
 
-/// Until it is that time.
-async fn sleep_until(at_ns: u64) -> Result<()> {
+/// Waits until it is that time, and tells it by a counter that nobody sets. Whoever comes late learns when it was: what
+/// waited for others before it was sent would else look quick.
+async fn due(at_ns: u64) -> Result<Instant> {
     tokio::time::sleep(Duration::from_nanos(at_ns.saturating_sub(now_ns()?))).await;
-    Ok(())
+    let (now, late) = (Instant::now(), Duration::from_nanos(now_ns()?.saturating_sub(at_ns)));
+    Ok(now.checked_sub(late).unwrap_or(now))
 }
 
 fn now_ns() -> Result<u64> {
@@ -293,7 +297,7 @@ impl Agent {
                 agent.turn.wait().await;
                 for (number, body) in made.drain(..) {
                     let (sender, instance) = (Arc::clone(&agent), outcome.instance);
-                    sending.spawn(async move { sender.send(instance, number, body).await });
+                    sending.spawn(async move { sender.send(instance, number, body, Instant::now()).await });
                 }
                 outcome.gather(&mut sending, 0).await?;
                 agent.turn.wait().await;
@@ -312,9 +316,10 @@ impl Agent {
                 samples: args.samples,
                 taken: (done + 1) * u64::from(args.samples),
             };
-            if args.live {
-                sleep_until(batch.until_ns).await?;
-            }
+            let due = match args.live {
+                true => Some(due(batch.until_ns).await?),
+                false => None,
+            };
             let request = encode::request(&batch, &agent.fleet, &services, &mut rng);
             // As the agent does it: at the usual level, and with its length in the header.
             let body: Bytes = zstd::bulk::compress(&request, 0).context("can't compress")?.into();
@@ -326,8 +331,8 @@ impl Agent {
                 made.push((done + 1, body));
                 continue;
             }
-            let (sender, instance) = (Arc::clone(&agent), outcome.instance);
-            sending.spawn(async move { sender.send(instance, done + 1, body).await });
+            let (sender, instance, due) = (Arc::clone(&agent), outcome.instance, due.unwrap_or_else(Instant::now));
+            sending.spawn(async move { sender.send(instance, done + 1, body, due).await });
             if args.pace_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(args.pace_ms)).await;
             }
@@ -335,9 +340,9 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// Sends one batch until it is acknowledged.
-    async fn send(&self, instance: Uuid, number: u64, body: Bytes) -> Result<Sent> {
-        let begun = Instant::now();
+    /// Sends one batch, which was due at that time, until it is acknowledged.
+    async fn send(&self, instance: Uuid, number: u64, body: Bytes, due: Instant) -> Result<Sent> {
+        let late = due.elapsed();
         if number.is_multiple_of(RETURNS_AFTER) {
             self.server.store(u64::from(self.number), Ordering::Relaxed);
         }
@@ -366,7 +371,8 @@ impl Agent {
                         return Ok(Sent {
                             number,
                             attempts: attempt,
-                            took: begun.elapsed(),
+                            took: due.elapsed(),
+                            late,
                         });
                     }
                     "the answer was cut off".to_owned()

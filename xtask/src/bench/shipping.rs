@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -14,12 +15,12 @@ use serde_json::Value;
 
 use super::fleet_size::{BATCH_SECONDS, IN_FLIGHT};
 use crate::http::{Client, integer};
-use crate::service::within;
+use crate::service::{POLL, Service, within};
 use crate::signals::Stop;
 
-/// A statement that tells samples apart looks at about so many at a time.
-const TOLD_APART: u64 = 1_000_000;
-/// Connections that a server takes: agents have theirs open between two batches.
+/// A statement that tells samples apart looks at about so many at a time: it has to end within the server's time.
+const TOLD_APART: u64 = 500_000;
+/// Connections that a server takes: each batch that waits for its acknowledgement has one.
 pub(super) const MAX_CONNECTIONS: [&str; 2] = ["--max-connections", "20000"];
 /// Descriptors that the load wants: a connection for each batch on the way.
 const DESCRIPTORS: u64 = 65_536;
@@ -61,6 +62,46 @@ impl Agents {
     }
 }
 
+/// Agents at work. Dropping it ends them: nobody waits for an hour of them after Ctrl-C, or after an error.
+pub(super) struct Shipping {
+    load: Service,
+}
+
+impl Shipping {
+    /// What they print goes into a file of this folder, by this name.
+    pub(super) fn begin(command: &mut Command, dir: &Path, name: &str) -> Result<Shipping> {
+        let log = dir.join(format!("load-{name}.log"));
+        Ok(Shipping {
+            load: Service::start("load", command, &log)?,
+        })
+    }
+
+    /// They end by themselves: when all is acknowledged, or when a batch is not for as long as they have patience.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.load.ended().is_some()
+    }
+
+    /// What they say at the end.
+    pub(super) fn told(&mut self) -> Result<Shipped> {
+        let status = self.load.ended().context("agents ship still")?;
+        ensure!(
+            status.success(),
+            "the load ended with {status}:\n{}",
+            self.load.last_lines(10)
+        );
+        Shipped::of(&self.load.output())
+    }
+
+    /// Waits for that.
+    pub(super) fn until_over(mut self, stop: &Stop) -> Result<Shipped> {
+        while !self.is_over() {
+            stop.check()?;
+            thread::sleep(POLL);
+        }
+        self.told()
+    }
+}
+
 /// As many descriptors as this process, and what it starts, may have.
 pub(super) fn raise_descriptors() -> Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
@@ -78,11 +119,13 @@ pub(super) struct Shipped {
     /// Batches that were sent again.
     pub(super) again: i64,
     pub(super) sent_bytes: i64,
-    /// In milliseconds, from the first try of a batch on.
+    /// In milliseconds, from the end of a batch's time on.
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) p999_ms: f64,
     pub(super) max_ms: f64,
+    /// The same until the first try that was the latest: what the load itself was late by.
+    pub(super) latest_try_ms: f64,
 }
 
 impl Shipped {
@@ -95,6 +138,7 @@ impl Shipped {
                 let ms = |name: &str| told[name].as_f64().unwrap_or(f64::NAN);
                 (shipped.p50_ms, shipped.p99_ms) = (ms("p50_ms"), ms("p99_ms"));
                 (shipped.p999_ms, shipped.max_ms) = (ms("p999_ms"), ms("max_ms"));
+                shipped.latest_try_ms = ms("latest_try_ms");
                 continue;
             }
             let node = line["node"].as_str().context("an agent without a node")?.to_owned();
@@ -111,63 +155,40 @@ impl Shipped {
     }
 }
 
-/// Whether a server has all of it, each once: samples of each node, the ledger's batches, and samples that can be told
-/// apart, of this window in Unix milliseconds.
+/// What a server has of a node: samples, those that can be told apart, and by the ledger samples, batches and their
+/// numbers.
+type Has = [i64; 5];
+
+/// Whether a server has all of it, each once, in this window in Unix milliseconds.
 pub(super) fn check_once(
     client: &Client,
     shipped: &Shipped,
     prefix: &str,
-    [from_ms, until_ms]: [i64; 2],
+    window: [i64; 2],
     stop: &Stop,
 ) -> Result<()> {
-    let of_nodes = format!("node LIKE '{prefix}-%'");
-    let counted = format!("SELECT count(*) FROM samples WHERE {of_nodes}");
-    let seen = within(SEEN_BY_ALL, || {
-        stop.check()?;
-        Ok(client.sql_number(&counted)? >= shipped.samples)
+    let mut stored: BTreeMap<String, Has> = BTreeMap::new();
+    // A look takes as long as it takes; the first one finds all, unless this server is behind another.
+    within(SEEN_BY_ALL, || {
+        stored = by_node(client, shipped, prefix, window, stop)?;
+        Ok(stored.values().map(|has| has[0]).sum::<i64>() >= shipped.samples)
     })?;
     ensure!(
-        seen,
-        "{}: {} samples were acknowledged, {} are there",
+        stored.len() == shipped.by_node.len(),
+        "{}: {} nodes have shipped, {} are there",
         client.base(),
-        shipped.samples,
-        client.sql_number(&counted)?
-    );
-    let rows = client.sql(&format!(
-        "SELECT node, count(*) FROM samples WHERE {of_nodes} GROUP BY node"
-    ))?;
-    let ledger = client.sql(&format!(
-        "SELECT node, sum(samples), count(*), count(DISTINCT number) FROM batches WHERE {of_nodes} GROUP BY node"
-    ))?;
-    let by_node = |rows: &[Vec<Value>]| -> BTreeMap<String, Vec<i64>> {
-        let row = |row: &Vec<Value>| {
-            let (node, numbers) = row.split_first()?;
-            Some((node.as_str()?.to_owned(), numbers.iter().map(integer).collect()))
-        };
-        rows.iter().filter_map(row).collect()
-    };
-    let (stored, told) = (by_node(&rows), by_node(&ledger));
-    ensure!(
-        stored.len() == shipped.by_node.len() && told.len() == stored.len(),
-        "{} nodes have shipped, {} have samples, {} are in the ledger",
         shipped.by_node.len(),
-        stored.len(),
-        told.len()
+        stored.len()
     );
     for (node, (samples, batches)) in &shipped.by_node {
-        let (stored, told) = (stored.get(node), told.get(node));
+        let has = stored.get(node);
         ensure!(
-            stored == Some(&vec![*samples]) && told == Some(&vec![*samples, *batches, *batches]),
-            "{node}: {samples} samples of {batches} batches were acknowledged; stored: {stored:?}; samples, batches and their numbers \
-             in the ledger: {told:?}"
+            has == Some(&[*samples, *samples, *samples, *batches, *batches]),
+            "{}: {node}: {samples} samples of {batches} batches were acknowledged; samples that are there, that can be told \
+             apart, and samples, batches and their numbers in the ledger: {has:?}",
+            client.base()
         );
     }
-    let distinct = told_apart(client, &of_nodes, shipped, [from_ms, until_ms], stop)?;
-    ensure!(
-        distinct == shipped.samples,
-        "{} samples were acknowledged, {distinct} can be told apart",
-        shipped.samples
-    );
     println!(
         "{}: {} samples of {} nodes and {} batches were acknowledged = stored = told apart = in the ledger; {} batches came again",
         client.base(),
@@ -179,27 +200,46 @@ pub(super) fn check_once(
     Ok(())
 }
 
-/// Samples of different node or time, some seconds at a time: each sample of a node has a time of its own.
-fn told_apart(
+/// What is there of each node, looked at some seconds at a time. Each sample of a node has a time of its own, and one
+/// that is there twice has the same time, so that both are looked at together.
+fn by_node(
     client: &Client,
-    of_nodes: &str,
     shipped: &Shipped,
+    prefix: &str,
     [from_ms, until_ms]: [i64; 2],
     stop: &Stop,
-) -> Result<i64> {
+) -> Result<BTreeMap<String, Has>> {
     let rate = shipped.samples as u64 * 1000 / ((until_ms - from_ms).max(1) as u64);
     let step_ms = i64::try_from(TOLD_APART * 1000 / rate.max(1))?.max(1000);
-    let (mut at_ms, mut distinct) = (from_ms, 0);
+    let (mut at_ms, mut all) = (from_ms, BTreeMap::<String, Has>::new());
     while at_ms < until_ms {
         stop.check()?;
         let next_ms = (at_ms + step_ms).min(until_ms);
-        distinct += client.sql_number(&format!(
-            "SELECT count(*) FROM (SELECT DISTINCT node, ts_ns FROM samples WHERE {of_nodes} AND ts_ns >= {at_ms}000000 \
-             AND ts_ns < {next_ms}000000)"
-        ))?;
+        let these = |time: &str| {
+            format!("node LIKE '{prefix}-%' AND {time} >= {at_ms}000000 AND {time} < {next_ms}000000 ")
+        };
+        let of_times = format!(
+            "SELECT node, ts_ns, count(*) AS n FROM samples WHERE {}GROUP BY node, ts_ns",
+            these("ts_ns")
+        );
+        let samples = format!("SELECT node, sum(n), count(*) FROM ({of_times}) AS of_times GROUP BY node");
+        let ledger = format!(
+            "SELECT node, sum(samples), count(*), count(DISTINCT number) FROM batches WHERE {}GROUP BY node",
+            these("until_ns")
+        );
+        for (query, first) in [(samples, 0), (ledger, 2)] {
+            for row in client.sql(&query)? {
+                let (node, numbers) = row.split_first().context("a row without a node")?;
+                let node = node.as_str().context("a node that is no text")?;
+                let has = all.entry(node.to_owned()).or_default();
+                for (sum, number) in has.iter_mut().skip(first).zip(numbers) {
+                    *sum += integer(number);
+                }
+            }
+        }
         at_ms = next_ms;
     }
-    Ok(distinct)
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -210,14 +250,16 @@ mod tests {
     fn what_was_shipped_is_the_sum_of_all_agents() {
         let printed = "{\"node\":\"a-0\",\"samples\":300,\"batches\":3,\"attempts\":4,\"sent_bytes\":10}\n\
                        {\"node\":\"a-1\",\"samples\":200,\"batches\":2,\"attempts\":2,\"sent_bytes\":7}\n\
-                       {\"acknowledgements\":{\"count\":5,\"p50_ms\":7,\"p99_ms\":90,\"p999_ms\":90,\"max_ms\":91}}\n";
+                       {\"acknowledgements\":{\"count\":5,\"p50_ms\":7,\"p99_ms\":90,\"p999_ms\":90,\"max_ms\":91,\
+                       \"latest_try_ms\":3}}\n";
         let shipped = Shipped::of(printed).unwrap();
         assert_eq!(
             (shipped.samples, shipped.batches, shipped.again, shipped.sent_bytes),
             (500, 5, 1, 17)
         );
         assert_eq!(shipped.by_node["a-1"], (200, 2));
-        assert_eq!([shipped.p50_ms, shipped.p99_ms, shipped.max_ms], [7.0, 90.0, 91.0]);
+        let told = [shipped.p50_ms, shipped.p99_ms, shipped.max_ms, shipped.latest_try_ms];
+        assert_eq!(told, [7.0, 90.0, 91.0, 3.0]);
         assert!(Shipped::of("").is_err());
     }
 }
