@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use super::metric;
 use crate::artifacts::{Binaries, Profile};
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, Relay};
 use crate::proc::{cpu_seconds, size_bytes};
 use crate::service::{make_dir, within};
 use crate::signals::Stop;
@@ -18,6 +18,30 @@ use crate::{artifacts, e2e};
 /// By then each knows all others: signs of life come every few seconds, and those of a server that was killed are
 /// looked at for a quarter of a minute.
 const KNOW_EACH_OTHER: Duration = Duration::from_secs(60);
+
+/// Maintenance comes each ten seconds: for so long nothing is read that nobody asked for.
+const CALM: Duration = Duration::from_secs(12);
+/// What servers read of each other is less.
+const LITTLE_BYTES: u64 = 1 << 20;
+/// A store of some gigabytes has been compared by then.
+const CALM_BY: Duration = Duration::from_secs(300);
+
+/// Waits until what comes through a relay is little. After its start whoever does the maintenance compares all files
+/// with what was written, some each time: that is no cost of a question.
+pub(super) fn until_calm(relay: &Relay, stop: &Stop) -> Result<()> {
+    let is_calm = within(CALM_BY, || {
+        let before = relay.traffic();
+        within(CALM, || {
+            stop.check()?;
+            Ok(false)
+        })?;
+        Ok(relay.traffic().since(before).received_bytes < LITTLE_BYTES)
+    })?;
+    if !is_calm {
+        println!("(servers read still what nobody asks for, after {} s)", CALM_BY.as_secs());
+    }
+    Ok(())
+}
 
 /// What servers are started from.
 pub(super) struct Ground {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-pub(crate) use relay::{Moment, Relay, Traffic};
+pub(crate) use relay::{Moment, Relay, Timed, Traffic};
 
 use crate::service::{Service, within};
 use crate::stack::{Elsewhere, alive, free_address};
@@ -64,7 +64,12 @@ impl Bucket {
 
     /// Where a server has its data here.
     pub(crate) fn place(&self) -> Elsewhere {
-        self.place_at("bench", &self.relay)
+        self.place_by(&self.relay)
+    }
+
+    /// The same place, reached through this relay.
+    pub(crate) fn place_by(&self, relay: &Relay) -> Elsewhere {
+        self.place_at("bench", relay)
     }
 
     /// The same in a folder of the bucket, of one name, reached through this relay.

@@ -1,8 +1,9 @@
 //! A relay before an S3 server: each request comes later by a while, is counted, and can be caught.
 //!
 //! In: HTTP/1.1 on a port of loopback, as it was signed. Out: the same requests; how many, with how many bytes, and how
-//! many of them had to wait for one another; and, where one is caught, which.
+//! many of them followed one another; and, where one is caught, which.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -44,6 +45,16 @@ impl Traffic {
     }
 }
 
+/// What was asked of data files while that was timed. A question reads these alone: whoever follows other servers, or
+/// looks for notes, reads none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timed {
+    pub(crate) requests: u64,
+    pub(crate) received_bytes: u64,
+    /// The most requests of which each began after the one before had ended: no more of them waited for one another.
+    pub(crate) chain: u64,
+}
+
 /// When a request is caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
@@ -53,9 +64,11 @@ pub(crate) enum Moment {
     After,
 }
 
-/// Waits for the n-th request that changes something.
+/// Waits for the n-th request of a kind that changes something.
 #[derive(Debug)]
 struct Trap {
+    /// As [`Head::step`] names it.
+    step: String,
     left: u64,
     moment: Moment,
     caught: Option<String>,
@@ -70,8 +83,17 @@ struct Shared {
     by_time: AtomicU64,
     is_closed: AtomicBool,
     trap: Mutex<Option<Trap>>,
-    /// While requests are timed: begin and end of each.
-    spans: Mutex<Option<Vec<(Instant, Instant)>>>,
+    /// How often each step was done, by its name.
+    steps: Mutex<BTreeMap<String, u64>>,
+    /// While requests are timed: those of data files.
+    spans: Mutex<Option<Vec<Span>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    begin: Instant,
+    end: Instant,
+    received_bytes: u64,
 }
 
 /// What is guarded is changed in single steps.
@@ -130,22 +152,33 @@ impl Relay {
         }
     }
 
-    /// From now on times are kept of all requests.
+    /// From now on times are kept of requests for data files.
     pub(crate) fn begin_timing(&self) {
         *lock(&self.shared.spans) = Some(Vec::new());
     }
 
-    /// The most requests of which each began after the one before had ended, since [`Relay::begin_timing`]: so often a
-    /// request's time was waited for, one after the other. None where there were too many to keep.
-    pub(crate) fn end_timing(&self) -> Option<usize> {
+    /// Those since [`Relay::begin_timing`]. None where there were too many to keep.
+    pub(crate) fn end_timing(&self) -> Option<Timed> {
+        // The last one is counted a moment after whoever asked has its answer.
+        thread::sleep(LOOK * 5);
         let spans = lock(&self.shared.spans).take().unwrap_or_default();
-        (spans.len() < MOST_SPANS).then(|| longest_chain(spans))
+        (spans.len() < MOST_SPANS).then(|| Timed {
+            requests: spans.len() as u64,
+            received_bytes: spans.iter().map(|span| span.received_bytes).sum(),
+            chain: longest_chain(spans),
+        })
     }
 
-    /// Catches the n-th request from now on that changes something and does not come by time. From then on nothing is
-    /// changed through this relay.
-    pub(crate) fn catch(&self, nth: u64, moment: Moment) {
+    /// How often each step was done since the start, or since the last look: requests that change something and do not
+    /// come by time.
+    pub(crate) fn take_steps(&self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut *lock(&self.shared.steps))
+    }
+
+    /// Catches the n-th request from now on that is this step. From then on nothing is changed through this relay.
+    pub(crate) fn catch(&self, step: &str, nth: u64, moment: Moment) {
         *lock(&self.shared.trap) = Some(Trap {
+            step: step.to_owned(),
             left: nth,
             moment,
             caught: None,
@@ -172,12 +205,12 @@ impl Drop for Relay {
 }
 
 /// Of spans of time the most that follow each other without an overlap: whoever ends first is taken first.
-fn longest_chain(mut spans: Vec<(Instant, Instant)>) -> usize {
-    spans.sort_by_key(|(_, end)| *end);
+fn longest_chain(mut spans: Vec<Span>) -> u64 {
+    spans.sort_by_key(|span| span.end);
     let (mut length, mut last) = (0, None);
-    for (begin, end) in spans {
-        if last.is_none_or(|last| begin >= last) {
-            (length, last) = (length + 1, Some(end));
+    for span in spans {
+        if last.is_none_or(|last| span.begin >= last) {
+            (length, last) = (length + 1, Some(span.end));
         }
     }
     length
@@ -190,6 +223,9 @@ impl Shared {
         let trap = trap.as_mut()?;
         if trap.left == 0 {
             return Some(Moment::Before);
+        }
+        if request.step() != trap.step {
+            return None;
         }
         trap.left -= 1;
         if trap.left > 0 {
@@ -221,11 +257,20 @@ impl Shared {
             return;
         }
         self.requests.fetch_add(1, Relaxed);
-        self.writes.fetch_add(u64::from(request.is_write()), Relaxed);
         self.sent_bytes.fetch_add(sent, Relaxed);
         self.received_bytes.fetch_add(received, Relaxed);
-        if let Some(spans) = lock(&self.spans).as_mut().filter(|spans| spans.len() < MOST_SPANS) {
-            spans.push((begun, Instant::now()));
+        if request.is_write() {
+            *lock(&self.steps).entry(request.step()).or_default() += 1;
+            self.writes.fetch_add(1, Relaxed);
+        }
+        if request.is_of_data()
+            && let Some(spans) = lock(&self.spans).as_mut().filter(|spans| spans.len() < MOST_SPANS)
+        {
+            spans.push(Span {
+                begin: begun,
+                end: Instant::now(),
+                received_bytes: received,
+            });
         }
     }
 }
@@ -315,15 +360,24 @@ impl Head {
         })
     }
 
-    /// The object, or what is listed.
-    fn path(&self) -> &str {
-        let target = self.line().split(' ').nth(1).unwrap_or_default();
-        target.split('?').next().unwrap_or_default()
+    /// The object, or what is listed, and how.
+    fn target(&self) -> &str {
+        self.line().split(' ').nth(1).unwrap_or_default()
     }
 
-    /// Renewals of leases, and servers' signs of life.
+    fn path(&self) -> &str {
+        self.target().split('?').next().unwrap_or_default()
+    }
+
+    /// Renewals of leases, and servers' signs of life, also where these are listed.
     fn is_by_time(&self) -> bool {
-        self.path().ends_with("/lease") || self.path().contains("/servers/")
+        let is_of_servers = |folder: &&str| self.target().contains(*folder);
+        self.path().ends_with("/lease") || ["/servers/", "%2Fservers%2F"].iter().any(is_of_servers)
+    }
+
+    /// Of a data file, not of a log.
+    fn is_of_data(&self) -> bool {
+        self.path().ends_with(".parquet") && !self.path().contains("/_delta_log/")
     }
 
     fn is_write(&self) -> bool {
@@ -334,11 +388,8 @@ impl Head {
 
     /// What it does, as a step of something that is done again and again: numbers and hashes are left out.
     fn step(&self) -> String {
-        let (method, query) = (
-            self.line().split(' ').next().unwrap_or_default(),
-            self.line().split(' ').nth(1).and_then(|target| target.split_once('?')),
-        );
-        let query = query.map_or("", |(_, query)| query);
+        let method = self.line().split(' ').next().unwrap_or_default();
+        let query = self.target().split_once('?').map_or("", |(_, query)| query);
         let what = match method {
             "POST" if query.starts_with("uploads") => "begin an upload of",
             "POST" if query.contains("uploadId") => "end an upload of",
@@ -394,6 +445,7 @@ fn copy_chunks(from: &mut impl BufRead, mut to: &TcpStream) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::within;
 
     #[test]
     fn a_relay_carries_requests_one_after_another_and_counts_them() {
@@ -449,20 +501,17 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_chain_is_of_requests_that_waited_for_each_other() {
+    fn the_longest_chain_is_of_requests_that_followed_each_other() {
         let at = Instant::now();
-        let span = |from: u64, until: u64| (at + Duration::from_millis(from), at + Duration::from_millis(until));
+        let span = |(from, until): (u64, u64)| Span {
+            begin: at + Duration::from_millis(from),
+            end: at + Duration::from_millis(until),
+            received_bytes: 0,
+        };
         assert_eq!(longest_chain(vec![]), 0);
         // Two at once, then one, then three at once, of which one is long.
-        let spans = vec![
-            span(0, 10),
-            span(1, 11),
-            span(12, 20),
-            span(21, 40),
-            span(22, 30),
-            span(31, 39),
-        ];
-        assert_eq!(longest_chain(spans), 4);
+        let spans = [(0, 10), (1, 11), (12, 20), (21, 40), (22, 30), (31, 39)];
+        assert_eq!(longest_chain(spans.map(span).to_vec()), 4);
     }
 
     #[test]
@@ -505,7 +554,7 @@ mod tests {
 
     #[test]
     fn what_is_caught_arrives_or_not_and_nothing_is_changed_after_it() {
-        for (moment, arrived) in [(Moment::Before, 1), (Moment::After, 2)] {
+        for (moment, arrived) in [(Moment::Before, 2), (Moment::After, 3)] {
             let server = TcpListener::bind("127.0.0.1:0").unwrap();
             let target = server.local_addr().unwrap().to_string();
             let answers = thread::spawn(move || {
@@ -523,13 +572,14 @@ mod tests {
                 heads
             });
             let relay = Relay::to(&target, Duration::ZERO).unwrap();
-            relay.catch(2, moment);
+            relay.catch("put samples: a file", 2, moment);
             let put = "PUT /b/p/samples/x HTTP/1.1\r\nHost: x\r\n\r\n";
             let mut first = TcpStream::connect(&relay.address).unwrap();
-            first.write_all(put.repeat(2).as_bytes()).unwrap();
-            while relay.caught().is_none() {
-                thread::sleep(LOOK);
-            }
+            // Of another kind, it is none of those that are waited for.
+            let other = put.replace("samples", "stacks");
+            let three = [put, other.as_str(), put].concat();
+            first.write_all(three.as_bytes()).unwrap();
+            assert!(within(Duration::from_secs(60), || Ok(relay.caught().is_some())).unwrap());
             let mut second = TcpStream::connect(&relay.address).unwrap();
             second.write_all(put.as_bytes()).unwrap();
             // It is held, too, by the time that its connection has been taken.
@@ -538,7 +588,9 @@ mod tests {
             let mut told = String::new();
             first.read_to_string(&mut told).unwrap_or_default();
             drop((first, second));
-            assert_eq!(told.matches("200 OK").count(), 1);
+            assert_eq!(told.matches("200 OK").count(), 2);
+            let steps = relay.take_steps();
+            assert_eq!((steps["put samples: a file"], steps["put stacks: a file"]), (1, 1));
             let heads = answers.join().unwrap();
             assert!(heads == arrived || heads == arrived + 1, "{heads}");
         }

@@ -9,17 +9,19 @@
 mod stage;
 mod works;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 
 use super::scene::Scene;
 use crate::bucket::Moment;
-use stage::Stage;
+use stage::{Catch, Stage};
 use works::Work;
 
 /// Rounds of each work in CI.
 const SHORT: u32 = 1;
+/// By this step samples come to count.
+const HARDEST: &str = "put samples: an entry of its log";
 /// Of so many rounds of maintenance one waits until another server has done what the killed one began: half a minute
 /// after its last sign of life.
 const FINISHED_EVERY: u64 = 6;
@@ -49,36 +51,27 @@ fn walk(scene: &Scene<'_>, work: Work) -> Result<()> {
     let Some(stage) = Stage::ready(scene)? else {
         return Ok(());
     };
-    // One that nobody disturbs says how many steps there are.
+    // One that nobody disturbs says which steps there are.
     let whole = work.round(&stage, 0, None, false).context("without a kill")?;
-    let all = whole.writes * 2;
-    ensure!(all > 0, "nothing changed the bucket: this test tests nothing");
-    let rounds = u64::from(scene.rounds(SHORT, u32::MAX)).min(all);
+    let plan = plan(&whole.steps);
+    ensure!(!plan.is_empty(), "nothing changed the bucket: this test tests nothing");
+    let chosen = chosen(&plan, scene.rounds(SHORT, u32::MAX));
+    let rounds = chosen.len() as u64;
     let (mut killed, mut missed) = (BTreeMap::<String, u64>::new(), 0);
-    for round in 0..rounds {
+    for (round, catch) in (1..).zip(&chosen) {
         scene.stop.check()?;
-        let at = (2 * round + 1) * all / (2 * rounds);
-        let (step, moment) = (
-            at / 2 + 1,
-            if at.is_multiple_of(2) {
-                Moment::Before
-            } else {
-                Moment::After
-            },
-        );
-        let is_finished =
-            scene.faults.is_some() && (round % FINISHED_EVERY == FINISHED_EVERY - 1 || round + 1 == rounds);
+        let is_finished = scene.faults.is_some() && (round % FINISHED_EVERY == 0 || round == rounds);
         let outcome = work
-            .round(&stage, round + 1, Some((step, moment)), is_finished)
-            .with_context(|| format!("{work:?}, killed {moment:?} write {step} of {}", whole.writes))?;
+            .round(&stage, round, Some(catch), is_finished)
+            .with_context(|| format!("{work:?}, killed {}, time {}", named(catch.moment, &catch.step), catch.nth))?;
         match outcome.killed_at {
-            Some(at) => *killed.entry(format!("{moment:?} {at}")).or_default() += 1,
+            Some(step) => *killed.entry(named(catch.moment, &step)).or_default() += 1,
             None => missed += 1,
         }
     }
     println!(
         "  {} writes, {rounds} rounds, of which {missed} were done before the step came",
-        whole.writes
+        plan.len() / 2
     );
     for (at, count) in &killed {
         println!("  {count:>4} killed {at}");
@@ -87,5 +80,66 @@ fn walk(scene: &Scene<'_>, work: Work) -> Result<()> {
         missed * 2 <= rounds,
         "most rounds were done before the step came: this test tests little"
     );
+    if chosen.len() == plan.len() {
+        let never = plan.iter().map(|catch| named(catch.moment, &catch.step));
+        let never: BTreeSet<String> = never.filter(|at| !killed.contains_key(at)).collect();
+        ensure!(never.is_empty(), "it was never killed {never:?}");
+    }
     Ok(())
+}
+
+fn named(moment: Moment, step: &str) -> String {
+    format!("{moment:?} {step}")
+}
+
+/// Each request of a round that nobody disturbed, before it arrives and after it is done.
+fn plan(steps: &BTreeMap<String, u64>) -> Vec<Catch> {
+    let each = |(step, times): (&String, &u64)| -> Vec<Catch> {
+        let moments = (1..=*times).flat_map(|nth| [(nth, Moment::Before), (nth, Moment::After)]);
+        moments
+            .map(|(nth, moment)| Catch {
+                step: step.clone(),
+                nth,
+                moment,
+            })
+            .collect()
+    };
+    steps.iter().flat_map(each).collect()
+}
+
+/// So many of them, evenly. Of one round alone the one that is the hardest: what it wrote counts, and nobody heard of
+/// it.
+fn chosen(plan: &[Catch], rounds: u32) -> Vec<Catch> {
+    let is_hardest = |catch: &&Catch| catch.step == HARDEST && catch.moment == Moment::After;
+    if rounds == 1
+        && let Some(hardest) = plan.iter().find(is_hardest)
+    {
+        return vec![hardest.clone()];
+    }
+    let rounds = usize::try_from(rounds).unwrap_or(usize::MAX).min(plan.len());
+    let at = |round: usize| (2 * round + 1) * plan.len() / (2 * rounds);
+    (0..rounds).map(|round| plan[at(round)].clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_is_in_the_plan_before_and_after_and_few_rounds_are_spread_over_it() {
+        let steps = [("put a", 2), ("put b", 1), (HARDEST, 1)].map(|(step, times)| (step.to_owned(), times));
+        let plan = plan(&BTreeMap::from(steps));
+        let told = |catches: &[Catch]| -> Vec<String> {
+            let told = |catch: &Catch| format!("{} {}", named(catch.moment, &catch.step), catch.nth);
+            catches.iter().map(told).collect()
+        };
+        assert_eq!(
+            told(&plan)[..4],
+            ["Before put a 1", "After put a 1", "Before put a 2", "After put a 2"]
+        );
+        assert_eq!(plan.len(), 8);
+        assert_eq!(told(&chosen(&plan, u32::MAX)), told(&plan));
+        assert_eq!(told(&chosen(&plan, 2)), ["Before put a 2", told(&plan)[6].as_str()]);
+        assert_eq!(told(&chosen(&plan, 1)), [format!("After {HARDEST} 1")]);
+    }
 }

@@ -1,5 +1,6 @@
 //! What the rounds share: a bucket, servers on it, one with another clock, and samples in an hour that is over.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -43,14 +44,19 @@ const FLEET: [&str; 12] = [
     "120",
 ];
 
-/// A request that is caught: which of those that change something, and when.
-pub(super) type Catch = (u64, Moment);
+/// A request that is caught: the n-th of a step, before or after it is done.
+#[derive(Clone, Debug)]
+pub(super) struct Catch {
+    pub(super) step: String,
+    pub(super) nth: u64,
+    pub(super) moment: Moment,
+}
 
 /// What came of a round.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// Requests that changed something.
-    pub(super) writes: u64,
+    /// How often each step was done.
+    pub(super) steps: BTreeMap<String, u64>,
     /// The step at which the server was killed; none where it was done before.
     pub(super) killed_at: Option<String>,
 }

@@ -31,7 +31,7 @@ pub(super) enum Work {
 impl Work {
     /// One round, in a folder of the bucket of its own. `is_finished`: it is waited for until another server has done
     /// what the killed one began.
-    pub(super) fn round(self, stage: &Stage<'_>, round: u64, catch: Option<Catch>, is_finished: bool) -> Result<Round> {
+    pub(super) fn round(self, stage: &Stage<'_>, round: u64, catch: Option<&Catch>, is_finished: bool) -> Result<Round> {
         match self {
             Work::Commit => commit(stage, round, catch),
             Work::Rewrite | Work::Retention => self.maintenance(stage, round, catch, is_finished),
@@ -48,7 +48,7 @@ impl Work {
         }
     }
 
-    fn maintenance(self, stage: &Stage<'_>, round: u64, catch: Option<Catch>, is_finished: bool) -> Result<Round> {
+    fn maintenance(self, stage: &Stage<'_>, round: u64, catch: Option<&Catch>, is_finished: bool) -> Result<Round> {
         let hour = Hour::past();
         let (folder, _) = folder(self.name(), round);
         let [filling, victim, other] = names(self, round);
@@ -59,7 +59,6 @@ impl Work {
         };
         let relay = stage.bucket.another_way()?;
         let mut victim = stage.server(&victim, &folder, &relay, &more)?;
-        let before = relay.traffic().writes;
         arm(&relay, catch);
         // It has the lease of maintenance before there is another one.
         until("the first server does the maintenance", || {
@@ -78,7 +77,7 @@ impl Work {
             Ok(())
         };
         check(&other, "the other server, while the step is held")?;
-        let writes = relay.traffic().writes - before;
+        let steps = relay.take_steps();
         if killed_at.is_some() {
             victim.server.kill();
             check(&other, "the other server, after the kill")?;
@@ -96,7 +95,7 @@ impl Work {
         }
         victim.stop()?;
         other.stop()?;
-        Ok(Round { writes, killed_at })
+        Ok(Round { steps, killed_at })
     }
 
     /// Whether a server's maintenance of the hour has come to its end, as this one knows.
@@ -111,9 +110,11 @@ fn names(work: Work, round: u64) -> [String; 3] {
     ["filling", "victim", "other"].map(|role| format!("{}-{round}-{role}", work.name()))
 }
 
-fn arm(relay: &Relay, catch: Option<Catch>) {
-    if let Some((step, moment)) = catch {
-        relay.catch(step, moment);
+/// From now on steps are counted, and the one that is to be caught is.
+fn arm(relay: &Relay, catch: Option<&Catch>) {
+    relay.take_steps();
+    if let Some(Catch { step, nth, moment }) = catch {
+        relay.catch(step, *nth, *moment);
     }
 }
 
@@ -141,7 +142,7 @@ impl Quiet {
 }
 
 /// Batches come to a server that is killed while it commits them, and then to its next process.
-fn commit(stage: &Stage<'_>, round: u64, catch: Option<Catch>) -> Result<Round> {
+fn commit(stage: &Stage<'_>, round: u64, catch: Option<&Catch>) -> Result<Round> {
     let hour = Hour::past();
     let (folder, _) = folder("commit", round);
     let [_, victim, other] = names(Work::Commit, round);
@@ -151,7 +152,6 @@ fn commit(stage: &Stage<'_>, round: u64, catch: Option<Catch>) -> Result<Round> 
     let mut other = stage.server_ahead(&other, &folder, &unsettled)?;
     let both = format!("{},{}", victim.client.base(), other.client.base());
     let base = stage.ship(&both, "base", 2, hour)?;
-    let before = relay.traffic().writes;
     arm(&relay, catch);
     let to = victim.client.base().to_owned();
     let (killed_at, sent) = thread::scope(|scope| -> Result<_> {
@@ -174,7 +174,7 @@ fn commit(stage: &Stage<'_>, round: u64, catch: Option<Catch>) -> Result<Round> 
         let sent = sending.join().map_err(|_| anyhow::anyhow!("the load panicked"))??;
         Ok((killed_at, sent))
     })?;
-    let writes = relay.traffic().writes - before;
+    let steps = relay.take_steps();
     let samples = base + sent;
     for server in [&victim, &other] {
         until("every server has all that was acknowledged, once", || {
@@ -185,11 +185,11 @@ fn commit(stage: &Stage<'_>, round: u64, catch: Option<Catch>) -> Result<Round> 
     }
     victim.stop()?;
     other.stop()?;
-    Ok(Round { writes, killed_at })
+    Ok(Round { steps, killed_at })
 }
 
 /// A copy is killed, while its store goes on; it is begun again, and what it made is a whole store.
-fn copy(stage: &Stage<'_>, round: u64, catch: Option<Catch>) -> Result<Round> {
+fn copy(stage: &Stage<'_>, round: u64, catch: Option<&Catch>) -> Result<Round> {
     let hour = Hour::past();
     let [(from, from_url), (to, to_url)] = ["copied", "copy"].map(|work| folder(work, round));
     let [filling, copying, started] = names(Work::Copy, round);
@@ -201,7 +201,7 @@ fn copy(stage: &Stage<'_>, round: u64, catch: Option<Catch>) -> Result<Round> {
     let arguments = ["copy", from_url.as_str(), to_url.as_str()];
     let mut copying = Service::start("copy", &mut stage.command(&arguments, &relay), &stage.log(&copying))?;
     let killed_at = stage.caught(&relay, || Ok(copying.ended().is_some()))?;
-    let writes = relay.traffic().writes;
+    let steps = relay.take_steps();
     copying.kill();
     relay.release();
     if killed_at.is_some() {
@@ -223,5 +223,5 @@ fn copy(stage: &Stage<'_>, round: u64, catch: Option<Catch>) -> Result<Round> {
     }
     copied.stop()?;
     server.stop()?;
-    Ok(Round { writes, killed_at })
+    Ok(Round { steps, killed_at })
 }
