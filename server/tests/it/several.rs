@@ -194,6 +194,39 @@ async fn what_one_removes_for_its_age_is_gone_for_all_and_takes_in_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_hour_that_one_removes_for_its_age_has_its_roll_up_for_all_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let follows = StoreConfig {
+        look_interval: Duration::from_millis(20),
+        ..shared(dir.path())
+    };
+    let [a] = open(dir.path()).await;
+    let b = Store::open(follows).await.unwrap();
+    let mut sender = Sender::new("node-a", 10);
+    for (number, age_days) in [(1, 40), (2, 0)] {
+        let (rows, id) = rows_of(&mut sender, number, now_ns() - age_days * DAY_NS);
+        store_batch(&a, rows, Some(id)).await.unwrap();
+    }
+    assert_eq!(samples(&b).await, 20);
+    let maintaining = tokio::spawn({
+        let a = a.clone();
+        async move { a.maintain().await }
+    });
+    eventually("the other server knows that the samples are gone", async || {
+        // Both of one moment.
+        let snapshot = b.snapshot();
+        let is_gone = snapshot.files(Table::Samples).len() == 1;
+        assert!(!is_gone || !snapshot.files(Table::SamplesHour).is_empty());
+        is_gone
+    })
+    .await;
+    maintaining.await.unwrap();
+    for store in [a, b] {
+        store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_no_log_names_go_when_they_are_older_than_any_commit() {
     let dir = tempfile::tempdir().unwrap();
     let config = StoreConfig {

@@ -58,6 +58,14 @@ impl News {
         matches!(self, News::Entries(entries) if entries.is_empty())
     }
 
+    /// Whether files went, or may have.
+    pub(crate) fn removes(&self) -> bool {
+        match self {
+            News::Entries(entries) => entries.iter().any(|entry| !entry.removed.is_empty()),
+            News::Whole { .. } => true,
+        }
+    }
+
     /// There may be more behind it.
     pub(crate) fn is_a_part(&self) -> bool {
         matches!(self, News::Entries(entries) if entries.len() >= MOST_ENTRIES)

@@ -73,7 +73,10 @@ impl Store {
             let news = log.news().await?;
             let is_a_part = news.is_a_part();
             if table == Table::Samples && !news.is_empty() {
-                self.look_at_the_others(|table| !Table::ROLLUPS.contains(&table))
+                // Of an hour whose samples went for their age the roll-ups are all that is left: they were written
+                // before.
+                let removes = news.removes();
+                self.look_at_the_others(|table| removes || !Table::ROLLUPS.contains(&table))
                     .await?;
             }
             self.take_in(table, log, news);
