@@ -58,9 +58,9 @@ fn walk(scene: &Scene<'_>, work: Work) -> Result<()> {
     let chosen = chosen(&plan, scene.rounds(SHORT, u32::MAX));
     let rounds = chosen.len() as u64;
     let (mut killed, mut missed) = (BTreeMap::<String, u64>::new(), 0);
-    for (round, catch) in (1..).zip(&chosen) {
+    for (round, catch) in (1_u64..).zip(&chosen) {
         scene.stop.check()?;
-        let is_finished = scene.faults.is_some() && (round % FINISHED_EVERY == 0 || round == rounds);
+        let is_finished = scene.faults.is_some() && (round.is_multiple_of(FINISHED_EVERY) || round == rounds);
         let outcome = work
             .round(&stage, round, Some(catch), is_finished)
             .with_context(|| format!("{work:?}, killed {}, time {}", named(catch.moment, &catch.step), catch.nth))?;

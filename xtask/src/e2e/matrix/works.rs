@@ -31,7 +31,13 @@ pub(super) enum Work {
 impl Work {
     /// One round, in a folder of the bucket of its own. `is_finished`: it is waited for until another server has done
     /// what the killed one began.
-    pub(super) fn round(self, stage: &Stage<'_>, round: u64, catch: Option<&Catch>, is_finished: bool) -> Result<Round> {
+    pub(super) fn round(
+        self,
+        stage: &Stage<'_>,
+        round: u64,
+        catch: Option<&Catch>,
+        is_finished: bool,
+    ) -> Result<Round> {
         match self {
             Work::Commit => commit(stage, round, catch),
             Work::Rewrite | Work::Retention => self.maintenance(stage, round, catch, is_finished),
