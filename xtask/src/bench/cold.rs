@@ -1,19 +1,22 @@
 //! How long the first question waits for a bucket: the same hour in a bucket and on the local disk, asked by servers
 //! that know nothing of it yet, and again.
 //!
-//! In: how large the fleet is, and how much later each request comes. Out: milliseconds, requests, and the floor: as
-//! many times the delay as requests waited for one another.
+//! In: how large the fleet is, and how much later each request comes. Out: milliseconds, requests, and the floor: no
+//! more times the delay than requests waited for one another.
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::fleet_size::Fleet;
 use super::report::Figures;
+use super::servers::until_calm;
 use super::store::{HOUR_MS, MIB, begin, fill};
 use super::{Measured, drop_page_cache, median};
-use crate::bucket::{Bucket, Relay};
+use crate::bucket::{Bucket, Relay, Timed};
 use crate::http::path;
+use crate::service::{make_dir, within};
+use crate::stack::{Alone, Elsewhere, Options};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -35,6 +38,8 @@ type Question = (&'static str, String, Option<f64>);
 
 /// Warm from the bucket, in times from the local disk.
 const WARM_IN_LOCAL: f64 = 1.1;
+/// The first of several servers does the maintenance by then.
+const MAINTAINS: Duration = Duration::from_secs(60);
 
 /// What a question took in one place.
 #[derive(Debug)]
@@ -51,7 +56,7 @@ struct Asked {
 struct OfBucket {
     requests: f64,
     mib: f64,
-    /// Requests that waited for one another.
+    /// Requests that followed one another, at most.
     chain: f64,
 }
 
@@ -62,13 +67,13 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let latency = Duration::from_millis(args.latency);
     let disk = measure(args, None, [from, until], &questions)?;
     let bucket = measure(args, Some(latency), [from, until], &questions)?;
+    report(args, &questions, &disk, &bucket, figures);
     for (((name, ..), disk), bucket) in questions.iter().zip(&disk).zip(&bucket) {
         ensure!(
             disk.body == bucket.body,
             "{name}: the bucket's answer is another one than the local disk's"
         );
     }
-    report(args, &questions, &disk, &bucket, figures);
     Ok(())
 }
 
@@ -105,12 +110,46 @@ fn measure(args: &Args, latency: Option<Duration>, window: [i64; 2], questions: 
         "the local disk"
     };
     println!("{} samples are in {place}", filled.samples);
+    let way = measured.bucket.as_ref().map(Bucket::another_way).transpose()?;
+    let mut keeper = match &way {
+        Some(way) => Some(beside_another(args, &mut measured, way)?),
+        None => None,
+    };
     let asked = questions
         .iter()
         .map(|(_, path, _)| ask(args, &mut measured, path))
         .collect();
     measured.alone.stop()?;
+    keeper.as_mut().map_or(Ok(()), Alone::stop)?;
     asked
+}
+
+/// In place of the server that filled the bucket two that share it. The first, which comes back and is asked nothing,
+/// does the maintenance: whoever does compares all files after its start, and would be asked meanwhile.
+fn beside_another(args: &Args, measured: &mut Measured, way: &Relay) -> Result<Alone> {
+    measured.alone.stop()?;
+    let stop = measured.stop.clone();
+    let more = ["--shared", "--memory-limit", &args.fleet.memory_limit];
+    let start = |measured: &Measured, name: &str, place: Elsewhere| -> Result<Alone> {
+        let options = measured.alone.options.clone();
+        let options = Options {
+            state_dir: options.state_dir.join(name),
+            listen: "127.0.0.1:0".to_owned(),
+            ..options
+        };
+        make_dir(&options.state_dir)?;
+        Alone::start_on(options, Some(place), &more, &measured.stop)
+    };
+    let bucket = measured.bucket.as_ref().context("there is no bucket")?;
+    let keeper = start(measured, "keeper", bucket.place_by(way))?;
+    let maintains = within(MAINTAINS, || {
+        stop.check()?;
+        Ok(keeper.client.get_json("/api/v1/servers")?["maintains"] == true)
+    })?;
+    ensure!(maintains, "no server does the maintenance after {} s", MAINTAINS.as_secs());
+    until_calm(way, &stop)?;
+    measured.alone = start(measured, "asked", bucket.place())?;
+    Ok(keeper)
 }
 
 /// Asks new servers, and the last of them again.
@@ -147,7 +186,6 @@ fn ask(args: &Args, measured: &mut Measured, path: &str) -> Result<Asked> {
 /// Milliseconds, what the bucket was asked meanwhile, and the answer.
 fn timed(measured: &Measured, path: &str) -> Result<(f64, OfBucket, Vec<u8>)> {
     let relay = measured.bucket.as_ref().map(Bucket::relay);
-    let before = relay.map(Relay::traffic).unwrap_or_default();
     if let Some(relay) = relay {
         relay.begin_timing();
     }
@@ -157,11 +195,15 @@ fn timed(measured: &Measured, path: &str) -> Result<(f64, OfBucket, Vec<u8>)> {
     let Some(relay) = relay else {
         return Ok((took_ms, OfBucket::default(), answer.body));
     };
-    let traffic = relay.traffic().since(before);
+    let Timed {
+        requests,
+        received_bytes,
+        chain,
+    } = relay.end_timing().context("there were too many requests to keep")?;
     let of_bucket = OfBucket {
-        requests: traffic.requests as f64,
-        mib: traffic.received_bytes as f64 / MIB,
-        chain: relay.end_timing().map_or(f64::NAN, |chain| chain as f64),
+        requests: requests as f64,
+        mib: received_bytes as f64 / MIB,
+        chain: chain as f64,
     };
     Ok((took_ms, of_bucket, answer.body))
 }
@@ -204,11 +246,12 @@ fn report(args: &Args, questions: &[Question], disk: &[Asked], bucket: &[Asked],
         for (name, unit, value) in [
             ("requests, cold", "", cold.requests),
             ("received, cold", "MiB", cold.mib),
-            ("requests that waited for one another", "", cold.chain),
+            ("one after the other, at most", "", cold.chain),
             ("floor: these times the delay", "ms", cold.chain * latency_ms),
             ("cold, local disk", "ms", disk.cold_ms),
             ("warm", "ms", bucket.warm_ms),
             ("requests, warm", "", warm.requests),
+            ("received, warm", "MiB", warm.mib),
             ("warm, local disk", "ms", disk.warm_ms),
         ] {
             figures.add(name, unit, value);
@@ -218,11 +261,12 @@ fn report(args: &Args, questions: &[Question], disk: &[Asked], bucket: &[Asked],
             .at_most(WARM_IN_LOCAL);
     }
     figures.print_note(format!(
-        "cold: the first question of a new server, the median of {}; on the local disk with the page cache dropped (*: it could not be); \
-         warm: the median of {}; each request to the bucket, an S3 server of this machine, comes {} ms later; chain: the most requests \
-         of which each began after the one before had ended; floor: what these take, however fast all else is; answers of both places \
-         are equal byte for byte, or this bench fails; what maintenance asks meanwhile is among the requests, what renews the lease is \
-         not",
+        "cold: the first question of a new server, the median of {}; with the page cache dropped, of the local disk and of the S3 server's \
+         (*: it could not be); warm: the median of {}; each request to the bucket, an S3 server of this machine, comes {} ms later; \
+         requests: of data files, since a question reads nothing else; of two servers on the bucket the one that is asked does no \
+         maintenance; one after the other: the most requests of which each began after the one before had ended, and so no fewer than \
+         waited for one another; floor: what these take, however fast all else is, and less where some of them could have been asked \
+         together; answers of both places are equal byte for byte, or this bench fails",
         args.first, args.repeat, args.latency
     ));
 }

@@ -58,16 +58,20 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Of the first two questions: of everything, and of its half. None where no share was counted by another server.
-    /// A cost that comes out below nothing, since it is less than what times differ by, is nothing.
-    pub(super) fn of(one: &[Taken], several: &[Taken], rows: f64) -> Option<Costs> {
-        let ([all, half, ..], [spread, ..]) = (one, several) else {
+    /// Of the first two questions: of everything by all samples, and by their roll-up, which has so many rows; one tree
+    /// is made of both. A row of the roll-up is taken to cost what a sample does. None where no share was counted by
+    /// another server, or the roll-up is no shorter. A cost that comes out below nothing, since it is less than what
+    /// times differ by, is nothing.
+    pub(super) fn of(one: &[Taken], several: &[Taken], [rows, rolled_up]: [f64; 2]) -> Option<Costs> {
+        let ([all, short, ..], [spread, ..]) = (one, several) else {
             return None;
         };
-        if spread.shares < 1.0 {
+        let is_refused = [all, short, spread].iter().any(|taken| taken.refused.is_some());
+        let is_shorter = rolled_up > 0.0 && rolled_up < rows && short.cpu_s < all.cpu_s;
+        if spread.shares < 1.0 || is_refused || !is_shorter {
             return None;
         }
-        let row_s = (all.cpu_s - half.cpu_s) / (rows / 2.0);
+        let row_s = (all.cpu_s - short.cpu_s) / (rows - rolled_up);
         let once_s = (all.cpu_s - row_s * rows).max(0.0);
         let own_rows = (rows - spread.share_rows).max(0.0);
         let asking_s = (spread.asked_cpu_s - once_s - own_rows * row_s).max(0.0);
@@ -211,9 +215,11 @@ pub(super) fn report(machines: &Machines, node_cpus: u64, costs: &Costs, figures
         ));
     }
     figures.print_note(format!(
-        "calculated from the measured parts above for machines of {} CPUs as fast as this one's, {} Gbit/s and {} ms to each other and \
+        "what is done once, and what a row takes: of one tree by all samples and by their roll-up, whose rows are taken to cost what \
+         samples do; calculated from the measured parts above for machines of {} CPUs as fast as this one's, {} Gbit/s and {} ms to each other and \
          back, warm: a machine counts pieces of a million rows, each on one CPU; the one that is asked adds up one share after the \
-         other; partial counts are as large as those that were measured, though more nodes may have more stacks",
+         other; partial counts are as large as those that were measured, and what is done once takes as long, though more nodes may have \
+         more stacks, and have more accounts of what they observed",
         machines.machine_cpus, machines.machine_network, machines.machine_round_trip
     ));
 }
@@ -254,9 +260,9 @@ mod tests {
     #[test]
     fn costs_are_those_that_times_are_made_of() {
         // Once 0.5 s, 10 ns a row, 4 shares of which each costs the asked one 10 ms and the others 20 ms.
-        let one = [taken(1.5, 1.5, 0.0, 0.0), taken(1.0, 1.0, 0.0, 0.0)];
+        let one = [taken(1.5, 1.5, 0.0, 0.0), taken(0.6, 0.6, 0.0, 0.0)];
         let spread = [taken(1.5 + 0.12, 0.5 + 0.25 + 0.04, 4.0, 75e6)];
-        let costs = Costs::of(&one, &spread, 100e6).unwrap();
+        let costs = Costs::of(&one, &spread, [100e6, 10e6]).unwrap();
         let told = [
             costs.once_s,
             costs.row_s * 1e9,
@@ -267,7 +273,8 @@ mod tests {
         for (told, known) in told.into_iter().zip([0.5, 10.0, 10.0, 20.0, 1000.0]) {
             assert!((told - known).abs() < 1e-6, "{told} {known}");
         }
-        assert!(Costs::of(&one, &one, 100e6).is_none(), "nothing was spread");
+        assert!(Costs::of(&one, &one, [100e6, 10e6]).is_none(), "nothing was spread");
+        assert!(Costs::of(&one, &spread, [100e6, 0.0]).is_none(), "there is no roll-up");
     }
 
     #[test]
