@@ -13,12 +13,13 @@ use anyhow::{Context, Result, anyhow};
 
 use super::fleet_size::Fleet;
 use super::report::Figures;
-use super::servers::Servers;
-use super::shipping::{Agents, MAX_CONNECTIONS, Shipped, check_once, raise_descriptors};
+use super::servers::{Servers, until_calm};
+use super::shipping::{Agents, MAX_CONNECTIONS, Shipped, Shipping, check_once, raise_descriptors};
 use super::store::{HOUR_MS, begin, fill, outcome, row};
 use super::{Measured, per_mille};
 use crate::http::{Client, path};
-use crate::run;
+use crate::service::within;
+use crate::signals::Stop;
 use crate::stack::now_ms;
 
 #[derive(Debug, clap::Args)]
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     agents: u64,
     #[command(flatten)]
     shipping: Agents,
-    /// Viewers
+    /// Viewers, who ask one after the other without a pause
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     viewers: u64,
     /// How long each part takes: agents alone, viewers alone, both
@@ -44,6 +45,11 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 20, value_name = "MS")]
     latency: u64,
 }
+
+/// Kinds of questions; one in so many is of the last minutes; windows that begin at different times.
+const KINDS: u64 = 8;
+const WINDOWS: u64 = 3;
+const OTHER_WINDOWS: u64 = 60_000;
 
 /// What viewers got.
 #[derive(Debug, Default)]
@@ -79,6 +85,7 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let on = (&options.binaries, bucket, options.state_dir.as_path(), &measured.stop);
     let more = [&memory[..], &MAX_CONNECTIONS].concat();
     let servers = Servers::start(on, args.servers as usize, &more)?;
+    until_calm(bucket.relay(), &measured.stop)?;
     let clients: Vec<Client> = servers.all.iter().map(|alone| alone.client.clone()).collect();
     let viewers = Viewers {
         clients: &clients,
@@ -89,33 +96,44 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let seconds = args.minutes * 60;
     let begun_ms = now_ms() - 60_000;
     let ship = |prefix: &str| -> Result<Shipped> {
-        let mut sender = args
+        let mut command = args
             .shipping
             .command(&measured.load, &servers.urls(), prefix, args.agents, seconds);
-        Shipped::of(&run::output(&mut sender)?)
+        Shipping::begin(&mut command, &options.state_dir, prefix)?.until_over(&measured.stop)
     };
     let agents_alone = ship("alone")?;
-    let viewers_alone = viewers.ask_until(|| {
-        thread::sleep(Duration::from_secs(seconds));
-        Ok(())
-    });
-    let viewers_alone = viewers_alone?.1;
-    measured.stop.check()?;
+    viewers.warm(&measured.stop)?;
+    let ((), viewers_alone) = viewers.ask_until(|| {
+        within(Duration::from_secs(seconds), || {
+            measured.stop.check()?;
+            Ok(false)
+        })
+        .map(drop)
+    })?;
     let (agents_both, viewers_both) = viewers.ask_until(|| ship("beside"))?;
+    // To look for each sample takes a while: whatever comes of it, this much is told.
+    let shipped = [&agents_alone, &agents_both];
+    report(args, shipped, [viewers_alone, viewers_both], figures);
     for (prefix, shipped) in [("alone", &agents_alone), ("beside", &agents_both)] {
         let window = [begun_ms, now_ms() + 60_000];
         check_once(&clients[0], shipped, prefix, window, &measured.stop)?;
     }
-    report(
-        args,
-        [agents_alone, agents_both],
-        [viewers_alone, viewers_both],
-        figures,
-    );
     servers.stop()
 }
 
 impl Viewers<'_> {
+    /// Each question of each kind is asked of each server, and not counted: else viewers beside agents, who come last,
+    /// would find what those alone had fetched.
+    fn warm(&self, stop: &Stop) -> Result<()> {
+        for client in self.clients {
+            for round in 0..KINDS * WINDOWS {
+                stop.check()?;
+                outcome(client, &self.question(0, round));
+            }
+        }
+        Ok(())
+    }
+
     /// They ask as long as something is done.
     fn ask_until<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Answers)> {
         let is_over = AtomicBool::new(false);
@@ -168,7 +186,7 @@ impl Viewers<'_> {
     }
 
     /// Each viewer has another one at a time, of other services; every third is of the last minutes, the others of the
-    /// history.
+    /// history. Windows begin at any millisecond, as those of a person who drags them do: no roll-up tells them apart.
     fn question(&self, viewer: u64, round: u64) -> String {
         let at = viewer + round;
         let query = format!(
@@ -176,18 +194,18 @@ impl Viewers<'_> {
             (viewer * 7 + round) % self.services.max(1)
         );
         let [mut from, mut until] = self.window;
-        if at.is_multiple_of(3) {
+        if at.is_multiple_of(WINDOWS) {
             until = now_ms();
             from = until - 300_000;
         }
-        // No two of them have the same window.
-        from += i64::try_from(at % 1000).unwrap_or(0);
+        // No two of them have the same window, nor has one another time what it had before.
+        from += i64::try_from((round * self.count + viewer) % OTHER_WINDOWS).unwrap_or(0);
         let middle = from + (until - from) / 2;
         let [from, middle, until] = [from, middle, until].map(|at| at.to_string());
         let whole = [("from", &*from), ("until", &*until)];
         let ask = |at: &str, more: &[(&str, &str)]| path(&format!("/api/v1/{at}"), &[&whole[..], more].concat());
         let share = ("min_share", "0.0001");
-        match at % 8 {
+        match at % KINDS {
             0 => ask("flamegraph", &[share]),
             1 => ask("series", &[("by", "service"), ("query", &query)]),
             2 => ask("top", &[("by", "function"), ("query", &query)]),
@@ -210,9 +228,9 @@ impl Viewers<'_> {
     }
 }
 
-fn report(args: &Args, shipped: [Shipped; 2], answers: [Answers; 2], figures: &mut Figures) {
+fn report(args: &Args, shipped: [&Shipped; 2], answers: [Answers; 2], figures: &mut Figures) {
     println!("\n{:<44}{:>14}  target", "", "measured");
-    let [agents_alone, agents_both] = &shipped;
+    let [agents_alone, agents_both] = shipped;
     for (title, shipped) in [("Agents alone", agents_alone), ("Agents beside viewers", agents_both)] {
         println!("{title}");
         figures.table(title);
@@ -225,6 +243,7 @@ fn report(args: &Args, shipped: [Shipped; 2], answers: [Answers; 2], figures: &m
         );
         row(figures, "acknowledgement, 99 of 100 at most", "ms", shipped.p99_ms, "");
         row(figures, "acknowledgement, longest", "ms", shipped.max_ms, "");
+        row(figures, "first try, latest", "ms", shipped.latest_try_ms, "");
         row(figures, "batches", "", shipped.batches as f64, "");
         row(figures, "batches that came again", "", shipped.again as f64, "");
     }
@@ -266,7 +285,9 @@ fn report(args: &Args, shipped: [Shipped; 2], answers: [Answers; 2], figures: &m
     figures.print_note(format!(
         "{} agents with a batch of {} samples every 5 s, {} viewers who ask as soon as they have an answer, {} servers on a bucket with \
          {} hours of {} nodes; load, viewers, servers and S3 server share this machine, each request to the bucket comes {} ms later; \
-         each part took {} min; every acknowledged sample was there once, or this bench fails",
+         each part took {} min, after each kind of question had been asked once; times are of questions that were answered; an \
+         acknowledgement takes from the end of a batch's time on, and so does its first try: where that is late, the load itself had too \
+         little of the CPUs; every acknowledged sample was there once, or this bench fails",
         args.agents,
         args.shipping.samples,
         args.viewers,

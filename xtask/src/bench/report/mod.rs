@@ -80,7 +80,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
     ),
     (
         "fleet",
-        "cargo xtask bench fleet",
+        "cargo xtask bench fleet --minutes 60",
         "Thousands of agents on two servers that share a bucket, of which one is killed and comes back.",
     ),
     (
