@@ -152,7 +152,8 @@ fn committed(alone: &Alone) -> Result<i64> {
 /// Rows, rows that can be told apart, and samples by the agents' ledger.
 fn told(alone: &Alone) -> Result<[i64; 3]> {
     let client = &alone.client;
-    let rows = client.sql("SELECT count(*), count(DISTINCT concat(node, '/', ts_ns)) FROM samples")?;
+    let of_times = "SELECT node, ts_ns, count(*) AS n FROM samples GROUP BY node, ts_ns";
+    let rows = client.sql(&format!("SELECT sum(n), count(*) FROM ({of_times}) AS of_times"))?;
     let rows = rows.first().context("no count")?;
     let number = |at: usize| rows.get(at).map_or(0, integer);
     let ledger = client.sql_number("SELECT sum(samples) FROM batches")?;
