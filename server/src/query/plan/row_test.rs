@@ -28,6 +28,30 @@ pub(crate) struct RowTest {
     matchers: Vec<Matcher>,
 }
 
+/// Which rows satisfied the conditions so far. A flag for each row is made by the first condition that is looked at.
+struct Keep {
+    rows: usize,
+    flags: Option<Vec<bool>>,
+}
+
+impl Keep {
+    fn all(rows: usize) -> Keep {
+        Keep { rows, flags: None }
+    }
+
+    /// By one more condition, of which the answer for each row is told.
+    fn narrow(&mut self, satisfied: impl Iterator<Item = bool>) {
+        match &mut self.flags {
+            Some(flags) => flags.iter_mut().zip(satisfied).for_each(|(flag, is)| *flag &= is),
+            None => self.flags = Some(satisfied.take(self.rows).collect()),
+        }
+    }
+
+    fn unless_all(self) -> Option<Vec<bool>> {
+        self.flags.filter(|flags| flags.contains(&false))
+    }
+}
+
 /// A condition that is decided row by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
@@ -189,9 +213,7 @@ impl RowTest {
         if conditions.is_empty() {
             return None;
         }
-        let mut keep = vec![true; rows];
-        let range = |window: Window| window.from_ns..window.until_ns;
-        let (window, except) = (range(self.window), self.except.map_or(0..0, range));
+        let mut keep = Keep::all(rows);
         let of = |name: &str| {
             let at = columns.iter().position(|column| column.name == name);
             at.and_then(|at| read.get(at))
@@ -199,40 +221,42 @@ impl RowTest {
         for condition in conditions {
             match of(self.column(*condition).name) {
                 Some(Column::Numbers(times)) => {
-                    for (keep, ts_ns) in keep.iter_mut().zip(times) {
-                        *keep &= window.contains(ts_ns) && !except.contains(ts_ns);
+                    let Window { from_ns, until_ns } = self.window;
+                    keep.narrow(times.iter().map(|ts_ns| (from_ns <= *ts_ns) & (*ts_ns < until_ns)));
+                    if let Some(Window { from_ns, until_ns }) = self.except {
+                        keep.narrow(times.iter().map(|ts_ns| (*ts_ns < from_ns) | (until_ns <= *ts_ns)));
                     }
                 }
                 Some(Column::Codes(codes)) if *condition == Condition::Length => {
-                    self.keep_lengths(&mut keep, codes, of(PERIODS.name));
+                    keep.narrow(self.are_lengths(codes, of(PERIODS.name)));
                 }
                 Some(Column::Codes(codes)) => {
                     let accepted: Vec<bool> = (0..codes.distinct())
                         .map(|code| self.accepts(*condition, codes, code))
                         .collect();
-                    with_codes!(&codes.codes, codes => for (keep, code) in keep.iter_mut().zip(codes) {
-                        *keep &= accepted[code.index()];
-                    });
+                    // Mostly a row group is of one type, whatever the rows beside it are of.
+                    if accepted.contains(&false) {
+                        with_codes!(&codes.codes, codes => keep.narrow(codes.iter().map(|code| accepted[code.index()])));
+                    }
                 }
                 // A column that is not there satisfies no condition.
-                None => keep.fill(false),
+                None => keep.narrow(std::iter::repeat_n(false, rows)),
             }
         }
-        keep.contains(&false).then_some(keep)
+        keep.unless_all()
     }
 
     /// Where a sender does not say how long a wait was, its value is all that is known.
-    fn keep_lengths(&self, keep: &mut [bool], lengths: &CodedColumn, values: Option<&Column>) {
-        let value_of = |row| match values {
+    fn are_lengths(&self, lengths: &CodedColumn, values: Option<&Column>) -> impl Iterator<Item = bool> {
+        let value_of = move |row| match values {
             Some(Column::Codes(values)) => values.number(values.codes.at(row) as usize),
             _ => None,
         };
-        for (row, keep) in keep.iter_mut().enumerate() {
+        (0..lengths.codes.len()).map(move |row| {
             let length = lengths.number(lengths.codes.at(row) as usize);
-            *keep &= length
-                .or_else(|| value_of(row))
-                .is_some_and(|ns| self.lengths.contains(ns));
-        }
+            let length = length.or_else(|| value_of(row));
+            length.is_some_and(|ns| self.lengths.contains(ns))
+        })
     }
 
     /// Whether rows with a code are selected, by a condition on one column.

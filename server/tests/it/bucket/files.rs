@@ -112,7 +112,7 @@ async fn of_this_bucket_every_object_is_named() {
 const MORE: u64 = 30;
 /// Most requests of a commit that meets known stacks: it writes a file and a log's entry of `samples` and of `batches`,
 /// and the library looks at the log before each. To be lowered when one is saved.
-const MOST_REQUESTS: u64 = 10;
+const MOST_REQUESTS: u64 = 6;
 
 #[test]
 fn a_commit_takes_few_requests() {
