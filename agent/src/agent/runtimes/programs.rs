@@ -1,5 +1,5 @@
-//! The runtimes of programs: found when their files are mapped, read as soon as they have begun, and given up where their
-//! layout is not known.
+//! The runtimes of programs: found when their files are mapped, read as soon as they have begun, and given up where
+//! their layout is not known.
 //!
 //! In: programs with their mapped files. Out: who names the frames of each runtime, and what the kernel side walks a
 //! program by. Nothing here names a frame.
