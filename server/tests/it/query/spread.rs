@@ -378,9 +378,9 @@ async fn a_share_of_files_that_are_gone_meanwhile_is_refused_and_no_file_is_dama
     let another = another.await.unwrap();
     let samples = dir.join(Table::Samples.name());
     let names_gone = |share: &&Bytes| {
-        let gone = named.iter().filter(|path| !samples.join(path).exists());
         let text = String::from_utf8_lossy(share);
-        gone.into_iter().any(|path| text.contains(path.as_str()))
+        let mut gone = named.iter().filter(|path| !samples.join(path).exists());
+        gone.any(|path| text.contains(path.as_str()))
     };
     crate::support::eventually("files of shares are gone", async || {
         another.maintain().await;
