@@ -5,7 +5,7 @@ use crate::support::{Sender, Server, eventually, get, now_ns, post_batch};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -382,4 +382,96 @@ async fn a_server_of_an_authority_that_counts_no_more_is_refused_without_a_resta
         "nor is what was taken before taken up again"
     );
     assert!(server.stop());
+}
+
+/// Sends a message to a method of an exchange. Gives what gRPC says of it: a status, and words.
+async fn rpc(exchange: &str, shows: &[(&str, &str)], method: &str, message: &[u8]) -> (String, String) {
+    let stream = TcpStream::connect(exchange).await.unwrap();
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    let mut framed = vec![0];
+    framed.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
+    framed.extend(message);
+    let mut request = Request::post(format!("http://{exchange}/worker.WorkerService/{method}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    for (name, value) in shows {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(Bytes::from(framed))).unwrap();
+    let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+    let trailers = body.collect().await.unwrap().trailers().cloned().unwrap_or_default();
+    let text = |name: &str| {
+        let value = head.headers.get(name).or_else(|| trailers.get(name));
+        value.map(|value| value.to_str().unwrap().replace("%20", " "))
+    };
+    (
+        text("grpc-status").unwrap_or_default(),
+        text("grpc-message").unwrap_or_default(),
+    )
+}
+
+/// A number of protobuf's.
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+/// A field of protobuf's with bytes in it.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, bytes.len() as u8][..], bytes].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_more_than_a_share_has_is_refused_and_ends_no_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from_ms, until_ms) = filled(dir.path()).await;
+    let secrets = tempfile::tempdir().unwrap();
+    let token = secrets.path().join("exchange-token");
+    std::fs::write(&token, "secret-of-servers\n").unwrap();
+    let token = ["--exchange-token-file", token.to_str().unwrap()];
+    let mut servers = [fleet(dir.path(), &token), fleet(dir.path(), &token)];
+    know_each_other(&servers.iter().collect::<Vec<_>>()).await;
+    let (id, exchange) = told(dir.path(), &servers[1]);
+    let shows = [
+        ("authorization", "Bearer secret-of-servers"),
+        ("stakeout-server", id.as_str()),
+    ];
+    let (many, key) = (varint(1 << 40), field(1, &field(1, &[7; 16])));
+    // Answers that take more memory than there is, as many to whom rows are dealt out, and as many channels of a feed.
+    let answers_of = [&key[..], &[3 << 3], &many, &field(6, &[])].concat();
+    let dealt = field(7, &[&[1 << 3][..], &many].concat());
+    let dealt = [&key[..], &[3 << 3, 1], &dealt].concat();
+    let feed = [&field(1, &[7; 16])[..], &[2 << 3], &many].concat();
+    let plan = [&key[..], &field(4, &feed), &field(5, b"http://a/")].concat();
+    let mut refused = 0;
+    for (method, message, words) in [
+        ("ExecuteTask", answers_of, "those from 0 to 1099511627776 are asked for"),
+        ("ExecuteTask", dealt, "is not dealt out to several"),
+        ("CoordinatorChannel", field(1, &plan), "has no feeds, and 1 are told of"),
+    ] {
+        let (status, said) = rpc(&exchange, &shows, method, &message).await;
+        assert_eq!(status, "3", "{method}: {said}");
+        assert!(said.contains(words), "{method}: {said}");
+        refused += 1;
+        assert_eq!(metric(&servers[1], "stakeout_query_shares_refused_total").await, refused);
+        // Who shows no token does not come so far.
+        let (status, said) = rpc(&exchange, &shows[1..], method, &message).await;
+        assert_eq!(status, "16", "{method}: {said}");
+    }
+    // It counts as before.
+    let questions = questions(from_ms, until_ms);
+    let given = answers(&servers[0], &questions).await;
+    assert!(given.iter().all(|(status, _)| *status == 200));
+    assert!(metric(&servers[1], "stakeout_query_shares_counted_total").await > 0);
+    assert_eq!(metric(&servers[0], "stakeout_query_share_retries_total").await, 0);
+    for server in &mut servers {
+        assert!(server.stop());
+    }
 }

@@ -305,6 +305,7 @@ async fn connected(uri: Uri, tls: Option<Arc<ClientConfig>>) -> std::io::Result<
 
 #[cfg(test)]
 mod tests {
+    use super::super::bounds;
     use super::*;
 
     #[test]
@@ -314,7 +315,8 @@ mod tests {
             ("MOST_TOKEN_BYTES", MOST_TOKEN_BYTES),
             ("SHARES_AT_ONCE", SHARES_AT_ONCE as u64),
             ("MOST_PEER_CONNECTIONS", super::super::MOST_PEER_CONNECTIONS as u64),
-            ("MOST_MESSAGE_BYTES", super::super::worker::MOST_MESSAGE_BYTES as u64),
+            ("MOST_MESSAGE_BYTES", bounds::MOST_MESSAGE_BYTES as u64),
+            ("MOST_TASK_BYTES", bounds::MOST_TASK_BYTES as u64),
         ]);
     }
 

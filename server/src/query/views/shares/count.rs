@@ -75,6 +75,11 @@ impl ShareCounter {
         }
     }
 
+    /// What was counted and refused since the start.
+    pub(crate) fn counters(&self) -> &Arc<SpreadCounters> {
+        &self.counters
+    }
+
     /// The partial counts of a share. Dropped, the future stops counting.
     ///
     /// # Errors
