@@ -445,10 +445,10 @@ async fn who_asks_for_more_than_a_share_has_is_refused_and_ends_no_server() {
     ];
     let (many, key) = (varint(1 << 40), field(1, &field(1, &[7; 16])));
     // Answers that take more memory than there is, as many to whom rows are dealt out, and as many channels of a feed.
-    let answers_of = [&key[..], &[3 << 3], &many, &field(6, &[])].concat();
-    let dealt = field(7, &[&[1 << 3][..], &many].concat());
-    let dealt = [&key[..], &[3 << 3, 1], &dealt].concat();
-    let feed = [&field(1, &[7; 16])[..], &[2 << 3], &many].concat();
+    let answers_of = [&key[..], &[0x18], &many, &field(6, &[])].concat();
+    let dealt = field(7, &[vec![0x08], many.clone()].concat());
+    let dealt = [&key[..], &[0x18, 1], &dealt].concat();
+    let feed = [&field(1, &[7; 16])[..], &[0x10], &many].concat();
     let plan = [&key[..], &field(4, &feed), &field(5, b"http://a/")].concat();
     let mut refused = 0;
     for (method, message, words) in [

@@ -1,5 +1,5 @@
-//! What requests may ask of the library that carries shares: it makes room for as many answers, and for as many feeds, as
-//! a request says, before it knows whether there are any. So its first message is looked at here, before the library
+//! What requests may ask of the library that carries shares: it makes room for as many answers, and for as many feeds,
+//! as a request says, before it knows whether there are any. So its first message is looked at here, before the library
 //! sees it: by the same decoder, as far as a number in it is of matter.
 
 use crate::query::{SHARE_NODE, SpreadCounters};
