@@ -10,7 +10,7 @@ use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::memory::{self, Shares};
 use stakeout_server::panics;
 use stakeout_server::query::{Limits, ShareCounter, Spread};
-use stakeout_server::reload::{self, Certificate, Sources, Unusable, exchange_tls};
+use stakeout_server::reload::{self, Certificate, Signers, Sources, Unusable, exchange_tls};
 use stakeout_server::settings::{self, Unusable as UnusableSettings};
 use stakeout_server::store::{Store, StoreConfig};
 use std::io::{IsTerminal, Write};
@@ -127,12 +127,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
         _ => None,
     };
     let tls = certificate.clone().map(tls_config).transpose()?;
-    let among_servers = match (&certificate, &config.exchange_ca) {
+    let signers = config.exchange_ca.as_deref().map(Signers::read).transpose()?;
+    let among_servers = match (&certificate, &signers) {
         (Some(certificate), Some(signers)) => Some(exchange_tls(certificate, signers)?),
         _ => None,
     };
     let mut sources = Sources {
         certificate,
+        signers,
         ..Sources::default()
     };
     let ingest = (&config.ingest_token_file, "--ingest-token-file");

@@ -1,15 +1,18 @@
-//! Tokens and certificate, read again when their files change and when the server is told to (SIGHUP).
+//! Tokens, certificate, and who signs those of other servers, read again when their files change and when the server is
+//! told to (SIGHUP).
 //!
-//! In: files. Out: the same tokens and certificate that requests look at. What cannot be read changes nothing, and is
-//! an error in the log.
+//! In: files. Out: the same tokens and certificates that requests and connections look at. What cannot be read changes
+//! nothing, and is an error in the log.
 
 use crate::api::Tokens;
-use rustls::client::ResolvesClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -187,43 +190,177 @@ impl ResolvesClientCert for Certificate {
     }
 }
 
+/// Who signs the certificates of servers on the same data: new connections among them are checked by it.
+#[derive(Debug)]
+pub struct Signers {
+    path: PathBuf,
+    now: RwLock<Arc<Checks>>,
+}
+
+/// What is made of the file's certificates.
+#[derive(Debug)]
+struct Checks {
+    signers: Vec<CertificateDer<'static>>,
+    of_clients: Arc<dyn ClientCertVerifier>,
+    of_servers: Arc<WebPkiServerVerifier>,
+}
+
+impl Signers {
+    /// Reads them for the first time.
+    ///
+    /// # Errors
+    /// The file has no certificates that can be used.
+    pub fn read(path: &Path) -> Result<Arc<Self>, Unusable> {
+        Ok(Arc::new(Self {
+            now: RwLock::new(Self::checks(path)?),
+            path: path.to_owned(),
+        }))
+    }
+
+    fn unusable(path: &Path, cause: &dyn std::fmt::Display) -> Unusable {
+        Unusable::Pem {
+            flag: "--exchange-ca",
+            path: path.to_owned(),
+            cause: cause.to_string(),
+        }
+    }
+
+    fn checks(path: &Path) -> Result<Arc<Checks>, Unusable> {
+        let pem = |cause: &dyn std::fmt::Display| Self::unusable(path, cause);
+        let signers = CertificateDer::pem_file_iter(path)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| pem(&format!("not readable PEM certificates: {error}")))?;
+        let mut roots = RootCertStore::empty();
+        for signer in &signers {
+            roots.add(signer.clone()).map_err(|error| pem(&error))?;
+        }
+        if roots.is_empty() {
+            return Err(pem(&"no PEM certificate in it"));
+        }
+        let (roots, provider) = (Arc::new(roots), Arc::new(rustls::crypto::ring::default_provider()));
+        let of_clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
+        let of_servers = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
+        Ok(Arc::new(Checks {
+            signers,
+            of_clients: of_clients.map_err(|error| pem(&error))?,
+            of_servers: of_servers.map_err(|error| pem(&error))?,
+        }))
+    }
+
+    fn now(&self) -> Arc<Checks> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether they are others now.
+    fn reload(&self) -> Result<bool, Unusable> {
+        let new = Self::checks(&self.path)?;
+        let changes = new.signers != self.now().signers;
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(changes)
+    }
+}
+
+impl ServerCertVerifier for Signers {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let check = self.now().of_servers.clone();
+        check.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().of_servers.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().of_servers.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.now().of_servers.supported_verify_schemes()
+    }
+}
+
+impl ClientCertVerifier for Signers {
+    /// None: a server has one certificate, and shows that.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.now().of_clients.verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().of_clients.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().of_clients.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.now().of_clients.supported_verify_schemes()
+    }
+}
+
 /// TLS among servers on the same data: each shows its certificate, and takes those that were signed by these.
 ///
 /// # Errors
-/// The file has no certificates that can be used.
+/// The library has no TLS version for it.
 pub fn exchange_tls(
     certificate: &Arc<Certificate>,
-    signers: &Path,
+    signers: &Arc<Signers>,
 ) -> Result<(Arc<ServerConfig>, Arc<ClientConfig>), Unusable> {
-    let pem = |cause: &dyn std::fmt::Display| Unusable::Pem {
-        flag: "--exchange-ca",
-        path: signers.to_owned(),
-        cause: cause.to_string(),
-    };
-    let mut roots = RootCertStore::empty();
-    let all = CertificateDer::pem_file_iter(signers)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| pem(&format!("not readable PEM certificates: {error}")))?;
-    for signer in all {
-        roots.add(signer).map_err(|error| pem(&error))?;
-    }
-    if roots.is_empty() {
-        return Err(pem(&"no PEM certificate in it"));
-    }
-    let (roots, provider) = (Arc::new(roots), Arc::new(rustls::crypto::ring::default_provider()));
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let unusable = |error: rustls::Error| Signers::unusable(&signers.path, &error);
     let server = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let mut server = server
-        .map_err(|error| pem(&error))?
-        .with_client_cert_verifier(verifier.map_err(|error| pem(&error))?)
+        .map_err(unusable)?
+        .with_client_cert_verifier(signers.clone())
         .with_cert_resolver(certificate.clone());
     let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let mut client = client
-        .map_err(|error| pem(&error))?
-        .with_root_certificates(roots)
+        .map_err(unusable)?
+        .dangerous()
+        .with_custom_certificate_verifier(signers.clone())
         .with_client_cert_resolver(certificate.clone());
     server.alpn_protocols = vec![b"h2".to_vec()];
     client.alpn_protocols = vec![b"h2".to_vec()];
+    // A session that is resumed is not checked again: who signed for it may be none of these any more.
+    server.session_storage = Arc::new(NoServerSessionStorage {});
+    server.send_tls13_tickets = 0;
+    client.resumption = Resumption::disabled();
     Ok((Arc::new(server), Arc::new(client)))
 }
 
@@ -234,6 +371,8 @@ pub struct Sources {
     pub tokens: Vec<(&'static str, PathBuf, Tokens)>,
     /// The pair of files that is shown to clients; none without TLS.
     pub certificate: Option<Arc<Certificate>>,
+    /// Who signs the certificates of other servers; none without TLS among them.
+    pub signers: Option<Arc<Signers>>,
 }
 
 /// Tells a file from what it was before.
@@ -243,11 +382,12 @@ impl Sources {
     fn stamps(&self) -> Vec<Stamp> {
         let of_tokens = self.tokens.iter().map(|(_, path, _)| path);
         let of_certificate = self.certificate.iter().flat_map(|pair| [&pair.cert, &pair.key]);
+        let of_signers = self.signers.iter().map(|signers| &signers.path);
         let stamp = |path: &PathBuf| {
             let file = std::fs::metadata(path).ok()?;
             Some((file.dev(), file.ino(), file.mtime(), file.mtime_nsec(), file.size()))
         };
-        of_tokens.chain(of_certificate).map(stamp).collect()
+        of_tokens.chain(of_certificate).chain(of_signers).map(stamp).collect()
     }
 
     /// Reads all of them again.
@@ -275,6 +415,13 @@ impl Sources {
                 tracing::info!(path = %path.display(), "another certificate is shown from now on")
             }
             Some((Err(error), _)) => tracing::error!(%error, "the certificate stays as it was"),
+            _ => {}
+        }
+        match self.signers.as_ref().map(|signers| (signers.reload(), &signers.path)) {
+            Some((Ok(true), path)) => {
+                tracing::info!(path = %path.display(), "others sign for servers that count together from now on")
+            }
+            Some((Err(error), _)) => tracing::error!(%error, "who signs for other servers stays as it was"),
             _ => {}
         }
     }
@@ -309,7 +456,7 @@ mod tests {
         let read = tokens("--view-token-file", &path).unwrap();
         let sources = Sources {
             tokens: vec![("--view-token-file", path.clone(), read.clone())],
-            certificate: None,
+            ..Sources::default()
         };
         let before = sources.stamps();
         std::fs::write(&path, "one\ntwo\n").unwrap();

@@ -213,6 +213,10 @@ impl Store {
             config,
         });
         store.check_space();
+        if store.is_shared() {
+            let current = follow::Current::of(&store);
+            store.damage.beside_others(Box::new(current));
+        }
         let mut tasks = store.tasks.lock().await;
         tasks.push(tokio::spawn(commit::run(
             Arc::downgrade(&store),

@@ -4,8 +4,9 @@
 use crate::store::{DAY_NS, number, quiet, rows_of, store_batch};
 use crate::support::{Sender, eventually, now_ns};
 use stakeout_server::store::keep::{self, Tell};
-use stakeout_server::store::{Ack, Store, StoreConfig, Table};
-use std::path::Path;
+use stakeout_server::store::{Ack, Snapshot, Store, StoreConfig, Table};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -222,6 +223,85 @@ async fn an_hour_that_one_removes_for_its_age_has_its_roll_up_for_all_at_once() 
     .await;
     maintaining.await.unwrap();
     for store in [a, b] {
+        store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_replaced_and_deleted_is_no_damage_and_what_is_lost_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = || StoreConfig {
+        compact_files: 4,
+        vacuum_grace: Duration::ZERO,
+        ..shared(dir.path())
+    };
+    let [a, b] = [Store::open(config()).await, Store::open(config()).await].map(Result::unwrap);
+    let mut sender = Sender::new("node-a", 10);
+    let until = now_ns();
+    let mut send = async |number: i64| {
+        let (rows, id) = rows_of(&mut sender, number, until);
+        store_batch(&a, rows, Some(id)).await.unwrap();
+    };
+    // Fewer files than are rewritten.
+    for number in 1..=3 {
+        send(number).await;
+    }
+    assert_eq!(samples(&b).await, 30);
+    let old = b.snapshot();
+    let behind = Store::open(config()).await.unwrap();
+    for number in 4..=8 {
+        send(number).await;
+    }
+    let count = "SELECT count(*) FROM samples";
+    let paths = |snapshot: &Snapshot, table: Table| -> BTreeSet<PathBuf> {
+        let (files, folder) = (snapshot.files(table).iter(), dir.path().join(table.name()));
+        files.map(|file| folder.join(&file.path)).collect()
+    };
+    let are_replaced = async |paths: &BTreeSet<PathBuf>| {
+        eventually("what was replaced is deleted", async || {
+            // Each deletes what it has replaced itself.
+            a.maintain().await;
+            b.maintain().await;
+            paths.iter().any(|path| !path.exists())
+        })
+        .await;
+    };
+    are_replaced(&paths(&old, Table::Samples)).await;
+    // A question that began before is refused in words, and nothing is left out of it.
+    let asked = old.session().sql(count).await.unwrap().collect().await;
+    let refused = asked.unwrap_err().to_string();
+    assert!(refused.contains("another server has replaced it"), "{refused}");
+    assert!(old.left_out().is_empty());
+    // Who misses a file looks at the log: after that all is there.
+    drop(behind.snapshot().session().sql(count).await.unwrap().collect().await);
+    assert_eq!(number(&behind.snapshot(), count).await, 80);
+    // Of what came and went meanwhile this one reads in the log alone.
+    let (before, mut came) = (paths(&a.snapshot(), Table::Batches), BTreeSet::new());
+    for number in 9..=16 {
+        send(number).await;
+        came.extend(paths(&a.snapshot(), Table::Batches));
+    }
+    came.retain(|path| !before.contains(path));
+    are_replaced(&came).await;
+    // It may lack the reports of agents in such files; it goes on after that.
+    drop(behind.look().await);
+    assert_eq!(samples(&behind).await, 160);
+    for store in [&a, &b, &behind] {
+        assert_eq!(store.damaged_files(), []);
+    }
+    // A file that the table has and that is not there is lost.
+    let lost = behind.snapshot().files(Table::Samples)[0].clone();
+    std::fs::remove_file(dir.path().join("samples").join(&lost.path)).unwrap();
+    let snapshot = behind.snapshot();
+    assert_eq!(number(&snapshot, count).await, 160 - lost.rows as i64);
+    let file = format!("samples/{}", lost.path);
+    assert_eq!(snapshot.left_out(), [file.clone()]);
+    let listed = behind.damaged_files();
+    assert_eq!(
+        (listed.len(), &listed[0].file, listed[0].fault.as_str()),
+        (1, &file, "it is missing")
+    );
+    for store in [a, b, behind] {
         store.close().await;
     }
 }

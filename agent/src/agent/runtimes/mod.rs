@@ -15,41 +15,25 @@ mod late;
 mod library;
 mod php;
 mod place;
+mod programs;
 mod python;
 mod ruby;
 mod v8;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::frames::{Frame, FrameKind, Frames, ProgramKey};
 use crate::hash::FastMap;
-use crate::kernel::{RuntimeWord, so_runtime};
+use crate::kernel::so_runtime;
 use crate::process::Table;
 use crate::runtime::ProcessMemory;
 use crate::sys::guarded_for;
 use asking::{Asking, PutOff};
 use known_frames::KnownFrames;
-use language::{Language, Reader};
 use late::LateFrames;
-use library::{KnownFile, KnownFiles};
 use place::Nameless;
 pub(super) use place::RuntimePlace;
-
-/// All that are known, each at the place that [`language_of`] says.
-static LANGUAGES: [&dyn Language; COUNT] = [&jvm::HotSpot, &python::CPython, &php::Zend, &ruby::CRuby, &v8::Engine];
-const COUNT: usize = 5;
-
-/// Whose frame it is.
-fn language_of(frame: RuntimeWord) -> usize {
-    match frame {
-        RuntimeWord::JvmCompiled(_) | RuntimeWord::JvmInterpreted(_) => 0,
-        RuntimeWord::Python(_) => 1,
-        RuntimeWord::Php(_) => 2,
-        RuntimeWord::Ruby(_) => 3,
-        RuntimeWord::V8(_) => 4,
-    }
-}
+use programs::{LANGUAGES, Programs, language_of};
 
 /// Places without a name whose tries are counted.
 const MAX_NAMELESS: usize = 32_768;
@@ -68,16 +52,6 @@ const TRY_AGAIN_NS: u64 = 200_000_000;
 const SOON_TRIES: u8 = 12;
 const SOON_NS: u64 = 25_000_000;
 const MAX_SOON: usize = 32;
-/// A runtime that has just begun says what makes no sense: it is looked at again after this, or after a part of the
-/// time that it has waited, and given up after the last.
-const RETRY_NS: u64 = 25_000_000;
-const RETRY_PART: u64 = 8;
-const GIVE_UP_NS: u64 = 20_000_000_000;
-/// Reasons for unknown layouts that are told apart, and how many bytes of one are told: the server's bound of a name.
-const MAX_REASONS: usize = 4;
-const MAX_REASON_BYTES: usize = 47;
-/// Files that are remembered, for each language.
-const MAX_FILES: usize = 8192;
 
 /// What a place was named.
 pub(super) struct NamedPlace {
@@ -134,51 +108,10 @@ enum Unnamed {
     InPart(Frames),
 }
 
-/// What is known of one runtime of a program.
-#[derive(Debug)]
-enum RuntimeState {
-    /// It may not have begun.
-    Waiting {
-        since_ns: u64,
-        next_ns: u64,
-    },
-    Ready(Arc<dyn Reader>),
-    /// Its layout is not known.
-    Unknown,
-}
-
-impl RuntimeState {
-    /// When one that waits is to be looked at.
-    fn next_ns(&self) -> Option<u64> {
-        match self {
-            Self::Waiting { next_ns, .. } => Some(*next_ns),
-            _ => None,
-        }
-    }
-}
-
-/// A program may have several runtimes.
-#[derive(Debug, Default)]
-struct ProgramRuntimes {
-    of_languages: [Option<RuntimeState>; COUNT],
-    described: Option<Box<so_runtime>>,
-}
-
-impl ProgramRuntimes {
-    fn next_ns(&self) -> Option<u64> {
-        self.of_languages
-            .iter()
-            .flatten()
-            .filter_map(RuntimeState::next_ns)
-            .min()
-    }
-}
-
 /// The runtimes of all programs, and names of their frames.
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
-    programs: BTreeMap<ProgramKey, ProgramRuntimes>,
-    files: [KnownFiles; COUNT],
+    programs: Programs,
     known: KnownFrames,
     allowance: Asking,
     /// How often places were asked for that had no name.
@@ -189,8 +122,6 @@ pub(super) struct Runtimes {
     tables_reads: u32,
     soon: Vec<Soon>,
     stats: RuntimeStats,
-    /// Programs whose runtime has a layout that is not known, by what is wrong with it.
-    unknown: BTreeMap<Box<str>, u64>,
 }
 
 impl Runtimes {
@@ -206,6 +137,7 @@ impl Runtimes {
     pub(super) fn stats(&self) -> RuntimeStats {
         RuntimeStats {
             forgotten: self.known.forgotten(),
+            unknown: self.programs.unknown_total(),
             ..self.stats
         }
     }
@@ -215,15 +147,7 @@ impl Runtimes {
     pub(super) fn age(&mut self) {
         self.late = LateFrames::default();
         self.known.age();
-        self.readers().for_each(|reader| reader.forget_tables());
-    }
-
-    fn readers(&self) -> impl Iterator<Item = &Arc<dyn Reader>> {
-        let states = self.programs.values().flat_map(|program| &program.of_languages);
-        states.flatten().filter_map(|state| match state {
-            RuntimeState::Ready(reader) => Some(reader),
-            _ => None,
-        })
+        self.programs.readers().for_each(|reader| reader.forget_tables());
     }
 
     /// Tables have grown by what took so many reads at most: together they stay within their memory.
@@ -233,10 +157,11 @@ impl Runtimes {
             return;
         }
         self.tables_reads = 0;
-        let mut forgotten: u64 = self.readers().map(|reader| reader.take_tables_forgotten()).sum();
-        let bytes: u64 = self.readers().map(|reader| reader.table_bytes()).sum();
+        let readers = || self.programs.readers();
+        let mut forgotten: u64 = readers().map(|reader| reader.take_tables_forgotten()).sum();
+        let bytes: u64 = readers().map(|reader| reader.table_bytes()).sum();
         if bytes > self.tables_limit_bytes {
-            for reader in self.readers().filter(|reader| reader.table_bytes() > 0) {
+            for reader in readers().filter(|reader| reader.table_bytes() > 0) {
                 reader.forget_tables();
                 forgotten += 1;
             }
@@ -246,85 +171,40 @@ impl Runtimes {
 
     /// Programs whose runtime has a layout that is not known, by what is wrong with it.
     pub(super) fn unknown(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.unknown.iter().map(|(reason, count)| (&**reason, *count))
+        self.programs.unknown()
     }
 
     /// By what the kernel side walks a program's own code.
     pub(super) fn described(&self, key: ProgramKey) -> Option<&so_runtime> {
-        self.programs.get(&key)?.described.as_deref()
+        self.programs.described(key)
     }
 
     /// A program is gone.
     pub(super) fn forget(&mut self, key: ProgramKey) {
-        self.programs.remove(&key);
+        self.programs.forget(key);
         self.soon.retain(|soon| soon.key != key);
     }
 
     /// A program's executable memory has changed: looks whether a runtime is there.
     pub(super) fn meet(&mut self, key: ProgramKey, table: &Table, now_ns: u64) {
-        for (number, language) in LANGUAGES.iter().enumerate() {
-            let known = self.programs.get(&key);
-            let is_known = known.is_some_and(|program| program.of_languages[number].is_some());
-            if !is_known && find(*language, key, table, &mut self.files[number]).is_some() {
-                let program = self.programs.entry(key).or_default();
-                let (since_ns, next_ns) = (now_ns, now_ns);
-                program.of_languages[number] = Some(RuntimeState::Waiting { since_ns, next_ns });
-            }
-            self.renew(*language, number, key, table, now_ns);
-        }
-        let known = self.programs.get(&key);
-        if known.is_some_and(|program| program.next_ns().is_some()) {
-            self.look(key, table, now_ns);
-        }
-    }
-
-    /// Reads a runtime again that has made code since; where that fails, it is looked at again as one that begins.
-    fn renew(&mut self, language: &dyn Language, number: usize, key: ProgramKey, table: &Table, now_ns: u64) {
-        let Some(program) = self.programs.get_mut(&key) else {
-            return;
-        };
-        let Some(RuntimeState::Ready(reader)) = &program.of_languages[number] else {
-            return;
-        };
-        if !reader.lacks(&library::Library::made(key, table)) {
-            return;
-        }
-        let found = find(language, key, table, &mut self.files[number]).zip(table.proc_id(key));
-        let read = found.and_then(|((library, file), tgid)| guarded_for(tgid, language.reading(tgid, &library, &file)));
-        program.of_languages[number] = Some(match read {
-            Some(Ok(reader)) => {
-                reader.describe(program.described.get_or_insert_default());
-                RuntimeState::Ready(reader)
-            }
-            _ => RuntimeState::Waiting {
-                since_ns: now_ns,
-                next_ns: now_ns,
-            },
-        });
+        self.programs.meet(key, table, now_ns);
     }
 
     /// True where the program's run-time code may be about to be known: stacks through it wait for that.
     pub(super) fn is_waiting(&self, key: ProgramKey) -> bool {
-        let waits = |(language, state): (&&dyn Language, &Option<RuntimeState>)| {
-            language.walks_copies() && state.as_ref().and_then(RuntimeState::next_ns).is_some()
-        };
-        let program = self.programs.get(&key);
-        program.is_some_and(|program| LANGUAGES.iter().zip(&program.of_languages).any(waits))
+        self.programs.is_waiting(key)
     }
 
     /// When the next look at a runtime, or at a function's place, is due; none where there is none.
     pub(super) fn next_look_ns(&self) -> Option<u64> {
-        let programs = self.programs.values().filter_map(ProgramRuntimes::next_ns);
+        let programs = self.programs.next_look_ns().into_iter();
         programs.chain(self.soon.iter().map(|soon| soon.at_ns)).min()
     }
 
     /// Looks again at runtimes that had not begun; gives the programs of which more is known since.
     pub(super) fn look_again(&mut self, table: &Table, now_ns: u64) -> Vec<ProgramKey> {
         self.ask_soon(table, now_ns);
-        let is_due = |program: &ProgramRuntimes| program.next_ns().is_some_and(|next_ns| next_ns <= now_ns);
-        let due = self.programs.iter().filter(|(_, program)| is_due(program));
-        let due: Vec<ProgramKey> = due.map(|(key, _)| *key).collect();
-        due.into_iter().filter(|key| self.look(*key, table, now_ns)).collect()
+        self.programs.look_again(table, now_ns)
     }
 
     /// Asks for functions that were elsewhere: where one of them is found, its name is known at all of its places.
@@ -349,46 +229,6 @@ impl Runtimes {
                 self.soon.push(Soon { tries, at_ns, ..soon });
             }
         }
-    }
-
-    /// Looks at what waits of a program; true where that has an end.
-    fn look(&mut self, key: ProgramKey, table: &Table, now_ns: u64) -> bool {
-        let Some(tgid) = table.proc_id(key) else {
-            return self.programs.remove(&key).is_some();
-        };
-        let Some(program) = self.programs.get_mut(&key) else {
-            return false;
-        };
-        let mut has_changed = false;
-        for (number, language) in LANGUAGES.iter().enumerate() {
-            let Some(RuntimeState::Waiting { since_ns, next_ns }) = &mut program.of_languages[number] else {
-                continue;
-            };
-            let waited_ns = now_ns.saturating_sub(*since_ns);
-            *next_ns = now_ns + RETRY_NS.max(waited_ns / RETRY_PART);
-            let found = find(*language, key, table, &mut self.files[number]);
-            let read = found.and_then(|(library, file)| guarded_for(tgid, language.reading(tgid, &library, &file)));
-            let state = match read {
-                Some(Ok(reader)) => {
-                    reader.describe(program.described.get_or_insert_default());
-                    RuntimeState::Ready(reader)
-                }
-                Some(Err(reason)) if waited_ns >= GIVE_UP_NS => {
-                    tracing::warn!(
-                        reason,
-                        tgid,
-                        "cannot read a language's runtime: its frames have no names"
-                    );
-                    self.stats.unknown += 1;
-                    count_reason(&mut self.unknown, &reason);
-                    RuntimeState::Unknown
-                }
-                _ => continue,
-            };
-            program.of_languages[number] = Some(state);
-            has_changed = true;
-        }
-        has_changed
     }
 
     /// The frames of a place, leaf first: of compiled code also the functions that were inlined there. `tgid` is the
@@ -496,19 +336,13 @@ impl Runtimes {
     }
 
     fn remembers(&self, key: ProgramKey, place: RuntimePlace) -> bool {
-        let state = self
-            .programs
-            .get(&key)
-            .map(|program| &program.of_languages[language_of(place.frame)]);
-        matches!(state, Some(Some(RuntimeState::Ready(reader))) if reader.remembers(place))
+        let reader = self.programs.reader(key, language_of(place.frame));
+        reader.is_some_and(|reader| reader.remembers(place))
     }
 
     /// Whom to ask, and what.
     fn asking(&self, key: ProgramKey, place: RuntimePlace, tgid: Option<u32>) -> Option<(u32, Asked)> {
-        let (program, tgid) = (self.programs.get(&key)?, tgid?);
-        let Some(RuntimeState::Ready(reader)) = &program.of_languages[language_of(place.frame)] else {
-            return None;
-        };
+        let (reader, tgid) = (self.programs.reader(key, language_of(place.frame))?, tgid?);
         let reader = Arc::clone(reader);
         Some((
             tgid,
@@ -577,29 +411,6 @@ impl Runtimes {
 
 /// What is asked of a process, on another thread: its answer, and the reads that it took.
 type Asked = Box<dyn FnOnce() -> (Result<Vec<Frame>, Nameless>, u32) + Send>;
-
-/// Counts a reason, without what is of one process alone.
-fn count_reason(counts: &mut BTreeMap<Box<str>, u64>, reason: &str) {
-    let lasting = reason.split(" at 0x").next().unwrap_or(reason);
-    let lasting = &lasting[..lasting.floor_char_boundary(MAX_REASON_BYTES)];
-    let is_room = counts.len() < MAX_REASONS || counts.contains_key(lasting);
-    *counts
-        .entry(if is_room { lasting } else { "other" }.into())
-        .or_default() += 1;
-}
-
-/// A language's runtime, of a program's files; the number of those that are remembered has a limit.
-fn find(
-    language: &dyn Language,
-    key: ProgramKey,
-    table: &Table,
-    files: &mut KnownFiles,
-) -> Option<(library::Library, Arc<KnownFile>)> {
-    if files.len() >= MAX_FILES {
-        files.clear();
-    }
-    language.find(key, table, files)
-}
 
 fn known(frames: Frames) -> NamedPlace {
     NamedPlace {

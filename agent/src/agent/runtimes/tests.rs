@@ -1,6 +1,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::language::Reader;
 use super::*;
+use crate::kernel::RuntimeWord;
 
 /// A program that has ended can't be asked for what it ran last.
 #[test]
@@ -36,32 +38,6 @@ fn another_place_of_a_known_function_has_its_name_after_the_program_s_end() {
     assert_eq!(told(place(9, 77)), (name(), 0), "its line is not known");
     assert_eq!(told(place(9, 78)), (None, 0), "another function where it lay");
     assert_eq!(runtimes.stats().unreadable, 1);
-}
-
-#[test]
-fn reasons_are_few_and_of_no_single_process() {
-    let mut counts = BTreeMap::new();
-    for reason in [
-        "Python 3.16: unknown layout".to_owned(),
-        "Python 3.16: unknown layout".to_owned(),
-        "a thread at 0x7f00 makes no sense".to_owned(),
-        "a thread at 0x7f08 makes no sense".to_owned(),
-        "é".repeat(40),
-        "fourth".to_owned(),
-        "fifth".to_owned(),
-        "sixth".to_owned(),
-    ] {
-        count_reason(&mut counts, &reason);
-    }
-    let long = "é".repeat(MAX_REASON_BYTES / 2);
-    let expected = [
-        ("Python 3.16: unknown layout", 2),
-        ("a thread", 2),
-        ("fourth", 1),
-        ("other", 2),
-        (long.as_str(), 1),
-    ];
-    assert_eq!(counts, expected.map(|(reason, count)| (reason.into(), count)).into());
 }
 
 /// Its module is not known yet: until then, and where it ends meanwhile, its name is what there is.
@@ -144,7 +120,7 @@ fn tables_of_all_programs_stay_within_their_memory() {
             exec_id: 0,
         };
         let reader: Arc<dyn Reader> = Arc::<Learned>::clone(reader);
-        runtimes.programs.entry(key).or_default().of_languages[1] = Some(RuntimeState::Ready(reader));
+        runtimes.programs.know(key, 1, reader);
     }
     let learn = |bytes: u64| {
         readers

@@ -2,9 +2,10 @@
 //!
 //! In: from other servers, tasks of one node over the gRPC service of `datafusion-distributed`, on a listener of its
 //! own. Out: batches of partial counts; and, for this server's questions, an [`Exchange`](crate::query::Exchange) that
-//! asks the others. Any other plan is refused. Each request shows a token, where there are tokens, and names the server
-//! that it is for: an address may be another's by now.
+//! asks the others. Any other plan is refused, and so is what asks for more than one answer to a share. Each request
+//! shows a token, where there are tokens, and names the server that it is for: an address may be another's by now.
 
+mod bounds;
 mod codec;
 mod door;
 mod peers;

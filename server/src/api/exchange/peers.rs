@@ -281,9 +281,17 @@ trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<C: AsyncRead + AsyncWrite + Send + Unpin> Connection for C {}
 
-async fn connected(uri: Uri, tls: Option<Arc<ClientConfig>>) -> std::io::Result<TokioIo<Box<dyn Connection>>> {
+/// Where an address leads to. It has a port: a server takes no other, but what stands in the data may be anything.
+fn host_and_port(uri: &Uri) -> std::io::Result<(String, u16)> {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let stream = TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(443))).await?;
+    let no_port = || std::io::Error::other(format!("the address of {host:?} has no port"));
+    let port = uri.port_u16().ok_or_else(no_port)?;
+    Ok((host, port))
+}
+
+async fn connected(uri: Uri, tls: Option<Arc<ClientConfig>>) -> std::io::Result<TokioIo<Box<dyn Connection>>> {
+    let (host, port) = host_and_port(&uri)?;
+    let stream = TcpStream::connect((host.as_str(), port)).await?;
     stream.set_nodelay(true)?;
     let connection: Box<dyn Connection> = match tls {
         None => Box::new(stream),
@@ -297,6 +305,7 @@ async fn connected(uri: Uri, tls: Option<Arc<ClientConfig>>) -> std::io::Result<
 
 #[cfg(test)]
 mod tests {
+    use super::super::bounds;
     use super::*;
 
     #[test]
@@ -306,7 +315,8 @@ mod tests {
             ("MOST_TOKEN_BYTES", MOST_TOKEN_BYTES),
             ("SHARES_AT_ONCE", SHARES_AT_ONCE as u64),
             ("MOST_PEER_CONNECTIONS", super::super::MOST_PEER_CONNECTIONS as u64),
-            ("MOST_MESSAGE_BYTES", super::super::worker::MOST_MESSAGE_BYTES as u64),
+            ("MOST_MESSAGE_BYTES", bounds::MOST_MESSAGE_BYTES as u64),
+            ("MOST_TASK_BYTES", bounds::MOST_TASK_BYTES as u64),
         ]);
     }
 
@@ -316,6 +326,22 @@ mod tests {
         assert!(matches!(missed(wrong), ExchangeError::Refused(why) if why == "another version"));
         let busy = DataFusionError::ResourcesExhausted("too many".to_owned());
         assert!(matches!(missed(busy), ExchangeError::Failed(_)));
+    }
+
+    #[test]
+    fn an_address_leads_to_its_own_port_and_to_no_usual_one() {
+        let to = |address: &str| host_and_port(&format!("http://{address}/").parse().unwrap());
+        for (address, host, port) in [
+            ("profiles-1.internal:7374", "profiles-1.internal", 7374),
+            ("192.0.2.1:443", "192.0.2.1", 443),
+            ("[fd00::1]:7374", "fd00::1", 7374),
+        ] {
+            assert_eq!(to(address).unwrap(), (host.to_owned(), port));
+        }
+        for without in ["profiles-1.internal", "[fd00::1]"] {
+            let error = to(without).unwrap_err().to_string();
+            assert!(error.contains("has no port"), "{without}: {error}");
+        }
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! Counts shares that other servers ask for.
 
+use super::bounds::{MOST_MESSAGE_BYTES, bounded};
 use super::codec::ShareCodec;
 use super::door::{Door, check};
 use crate::api::door::{Guesses, Tokens};
@@ -15,9 +16,6 @@ use datafusion_proto::physical_plan::PhysicalExtensionCodec;
 use std::sync::Arc;
 use tonic::service::Routes;
 
-/// Longest message, in bytes: a share, and what stands around it.
-pub(super) const MOST_MESSAGE_BYTES: usize = 5 << 20;
-
 /// The service, for a server that is called so among the others.
 ///
 /// # Errors
@@ -25,6 +23,7 @@ pub(super) const MOST_MESSAGE_BYTES: usize = 5 << 20;
 pub fn router(counter: Arc<ShareCounter>, own: String, tokens: Tokens, memory: Arc<dyn MemoryPool>) -> Result<Router> {
     // Nothing of the data is registered in it: a share is counted by this server's own reader.
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory).build_arc()?;
+    let counters = counter.counters().clone();
     let codec: Arc<dyn PhysicalExtensionCodec> = Arc::new(ShareCodec { counter: Some(counter) });
     let session = move |context: WorkerQueryContext| {
         let builder = context.builder.with_distributed_user_codec_arc(codec.clone());
@@ -44,6 +43,7 @@ pub fn router(counter: Arc<ShareCounter>, own: String, tokens: Tokens, memory: A
     });
     Ok(Routes::new(service)
         .into_axum_router()
+        .layer(middleware::from_fn_with_state(counters, bounded))
         .layer(middleware::from_fn_with_state(door, check)))
 }
 

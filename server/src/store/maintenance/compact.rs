@@ -16,6 +16,7 @@ use crate::store::state::Store;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::file_list::{self, add_files};
+use crate::store::table::integrity::Condition;
 use crate::store::table::orphans::{ObsoleteFile, Stale};
 use crate::store::table::schema::Table;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
@@ -32,9 +33,16 @@ impl Store {
     /// Does one rewrite. Snapshots taken before go on reading the old files.
     pub(crate) async fn compact(&self, job: Rewrite) -> Result<(), StoreError> {
         // What is damaged must not become a part of a file that looks intact.
-        let intact = self.damage.intact(job.table, &job.files).await;
-        if let Some((file, _)) = job.files.iter().zip(intact).find(|(_, intact)| !intact) {
-            return Err(failed(job.table, format!("{} is damaged", file.path)));
+        let conditions = self.damage.conditions(job.table, &job.files).await;
+        for (file, condition) in job.files.iter().zip(conditions) {
+            match condition {
+                Condition::Intact => {}
+                Condition::Damaged => return Err(failed(job.table, format!("{} is damaged", file.path))),
+                Condition::Gone => {
+                    let table = job.table.name();
+                    return Err(StoreError::Overtaken { table });
+                }
+            }
         }
         if job.table == Table::Samples {
             return self.merge_hour(job).await;

@@ -12,8 +12,13 @@ impl Store {
     /// One round of comparing what is on the disk with what was written.
     pub(crate) async fn scrub(&self) {
         let (damage, snapshot) = (self.damage.clone(), self.snapshot());
-        if let Err(error) = tokio::task::spawn_blocking(move || damage.scrub(|table| snapshot.files(table))).await {
-            tracing::error!(%error, "cannot compare files with what was written");
+        match tokio::task::spawn_blocking(move || damage.scrub(|table| snapshot.files(table))).await {
+            Ok(missed) => {
+                for (table, files) in missed {
+                    self.damage.judge_missed(table, &files).await;
+                }
+            }
+            Err(error) => tracing::error!(%error, "cannot compare files with what was written"),
         }
     }
 }

@@ -9,14 +9,17 @@ use crate::store::log::shared_log::News;
 use crate::store::log::table_log::TableLog;
 use crate::store::members::heartbeat::BEAT_EVERY;
 use crate::store::root::error::RootError;
+use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::file_list::{add_files, of_partition};
+use crate::store::table::integrity::CurrentFiles;
 use crate::store::table::partition::hour_end_ns;
 use crate::store::table::schema::Table;
 use crate::store::table::transaction::Txn;
 use crate::store::view::agents::Nodes;
+use async_trait::async_trait;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
@@ -198,7 +201,8 @@ impl Store {
             Ok(rows) => rows,
             Err(error) => {
                 // The next look counts them.
-                let files = only.files[Table::Batches.index()].iter().cloned();
+                let files = only.files[Table::Batches.index()].to_vec();
+                let files = self.still_there(Table::Batches, files).await;
                 lock_mutex(&self.uncounted_reports).extend(files);
                 return Err(StoreError::table(Table::Batches, "read the agents' reports")(error));
             }
@@ -206,6 +210,27 @@ impl Store {
         let mut nodes = lock_mutex(&self.nodes);
         rows.iter().for_each(|row| nodes.add(row));
         Ok(())
+    }
+
+    /// Those of these files that are there. A server that was far behind reads of files that others have replaced and
+    /// deleted since: what agents said in them is counted at the next start.
+    async fn still_there(&self, table: Table, files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
+        let (root, all) = (self.root.clone(), files.clone());
+        let there = waiting(move || {
+            let reader = root.reader();
+            let is_there = |file: &Arc<DataFile>| {
+                let length = reader.length(&table.path_of(&file.path));
+                !matches!(length, Err(RootError::NotFound(_)))
+            };
+            Ok(files.into_iter().filter(is_there).collect::<Vec<_>>())
+        });
+        let there = there.await.unwrap_or_else(|_| all.clone());
+        let gone = all.len() - there.len();
+        if gone > 0 {
+            let table = table.name();
+            tracing::warn!(table, gone, "others have replaced files before this server has read them");
+        }
+        there
     }
 
     async fn refresh_notes(&self, all: bool) -> Result<(), RootError> {
@@ -255,6 +280,27 @@ impl Store {
         if let Err(error) = members.lease.tick().await {
             tracing::warn!(%error, "cannot see who does the maintenance; trying again");
         }
+    }
+}
+
+/// The files of tables by a look at their logs, for who misses one.
+#[derive(Debug)]
+pub(crate) struct Current(Weak<Store>);
+
+impl Current {
+    pub(crate) fn of(store: &Arc<Store>) -> Self {
+        Self(Arc::downgrade(store))
+    }
+}
+
+#[async_trait]
+impl CurrentFiles for Current {
+    async fn of_table(&self, table: Table) -> Result<Arc<Vec<Arc<DataFile>>>, StoreError> {
+        let store = self.0.upgrade().ok_or(StoreError::Stopping)?;
+        let mut log = store.logs[table.index()].lock().await;
+        store.catch_up(table, &mut log).await?;
+        drop(log);
+        Ok(store.snapshot().files[table.index()].clone())
     }
 }
 

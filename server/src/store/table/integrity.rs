@@ -4,15 +4,20 @@
 //! file is compared with it; so it is again when its size or times are others than then, and once a day by
 //! maintenance. In a bucket only maintenance compares, once a month. A damaged file is left out of answers and rewrites
 //! and stays where it is; it is listed until it is intact again or older than the retention.
+//!
+//! Where other servers write, a file that is not there may be one that they have replaced, and deleted minutes later:
+//! it is damaged only if its table still has it, by a look at the log that began when it was missed.
 
 use crate::lock::lock_mutex;
 use crate::store::root::contract::{Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::reader::{Digest, RangeReader};
 use crate::store::table::data_file::DataFile;
+use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
+use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// What is wrong with a file that is not there.
@@ -52,6 +57,25 @@ pub(crate) struct Fault {
     pub(crate) what: String,
 }
 
+/// What a reader may expect of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Intact,
+    Damaged,
+    /// It is not there, and is none of its table's any more: another server has replaced or removed it.
+    Gone,
+}
+
+/// Files of a table that were not there when they were looked for.
+pub(crate) type Missed = (Table, Vec<Arc<DataFile>>);
+
+/// Which files tables have, where other servers replace them.
+#[async_trait]
+pub(crate) trait CurrentFiles: std::fmt::Debug + Send + Sync {
+    /// Those of a table, by a look at its log that begins now.
+    async fn of_table(&self, table: Table) -> Result<Arc<Vec<Arc<DataFile>>>, StoreError>;
+}
+
 /// What was found of a file.
 #[derive(Debug)]
 struct Found {
@@ -59,6 +83,24 @@ struct Found {
     at: Instant,
     fault: Option<Arc<str>>,
     rows: u64,
+}
+
+impl Found {
+    fn condition(&self) -> Condition {
+        match self.fault {
+            None => Condition::Intact,
+            Some(_) => Condition::Damaged,
+        }
+    }
+
+    /// Whether a file of which a look says this is the one that was found.
+    fn is_same(&self, stamp: &Result<Stamp, RootError>) -> bool {
+        match stamp {
+            Ok(stamp) => self.stamp == *stamp,
+            Err(RootError::NotFound(_)) => self.fault.as_deref() == Some(MISSING),
+            Err(_) => false,
+        }
+    }
 }
 
 /// What is known of the files. One for a store.
@@ -69,6 +111,8 @@ pub(crate) struct Corruption {
     /// By path below the table's folder. As many as there are files: maintenance forgets those that are gone.
     found: Mutex<[HashMap<String, Found>; Table::COUNT]>,
     logs: Mutex<Vec<DamagedFile>>,
+    /// None where no other server writes.
+    current: OnceLock<Box<dyn CurrentFiles>>,
 }
 
 impl Corruption {
@@ -78,7 +122,14 @@ impl Corruption {
             root,
             found: Mutex::default(),
             logs: Mutex::default(),
+            current: OnceLock::new(),
         }
+    }
+
+    /// Other servers write: a file that is not there is damaged only if these files have it.
+    pub(crate) fn beside_others(&self, current: Box<dyn CurrentFiles>) {
+        // Said once, at the start.
+        let _ = self.current.set(current);
     }
 
     /// Lists a damaged part of a table's log until the next start.
@@ -120,70 +171,109 @@ impl Corruption {
         damaged.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Which of the files can be read. Compares what has not been compared, on threads for blocking work.
-    pub(crate) async fn intact(self: &Arc<Self>, table: Table, files: &[Arc<DataFile>]) -> Vec<bool> {
+    /// What files are, in their order. Compares what has not been compared, on threads for blocking work.
+    pub(crate) async fn conditions(self: &Arc<Self>, table: Table, files: &[Arc<DataFile>]) -> Vec<Condition> {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         let parts = files.chunks(files.len().div_ceil(threads).max(1)).map(|part| {
             let (damage, part) = (self.clone(), part.to_vec());
-            tokio::task::spawn_blocking(move || part.iter().map(|file| damage.is_intact(table, file)).collect())
+            tokio::task::spawn_blocking(move || part.iter().map(|file| damage.condition(table, file)).collect())
         });
-        let mut intact: Vec<bool> = Vec::with_capacity(files.len());
+        let mut conditions: Vec<Condition> = Vec::with_capacity(files.len());
         for part in futures::future::join_all(parts).await {
             match part {
-                Ok(part) => intact.extend::<Vec<bool>>(part),
+                Ok(part) => conditions.extend::<Vec<Condition>>(part),
                 Err(error) => tracing::error!(%error, "cannot compare files with what was written"),
             }
         }
         // Of a part that was not compared nothing is read.
-        intact.resize(files.len(), false);
-        intact
+        conditions.resize(files.len(), Condition::Damaged);
+        let missed = files.iter().zip(&conditions);
+        let missed = missed.filter(|(_, condition)| **condition == Condition::Gone);
+        let missed: Vec<Arc<DataFile>> = missed.map(|(file, _)| file.clone()).collect();
+        if !missed.is_empty() {
+            let damaged = self.judge_missed(table, &missed).await;
+            for (file, condition) in files.iter().zip(&mut conditions) {
+                if damaged.contains(&file.path) {
+                    *condition = Condition::Damaged;
+                }
+            }
+        }
+        conditions
     }
 
-    fn is_intact(&self, table: Table, file: &DataFile) -> bool {
+    /// Of files that were missed those are damaged that their table still has: they are noted, and their paths given.
+    pub(crate) async fn judge_missed(&self, table: Table, missed: &[Arc<DataFile>]) -> HashSet<String> {
+        let Some(current) = self.current.get() else {
+            return HashSet::new();
+        };
+        let files = match current.of_table(table).await {
+            Ok(files) => files,
+            Err(error) => {
+                let (table, files) = (table.name(), missed.len());
+                tracing::warn!(%error, table, files, "files are missing; cannot see whether others replaced them");
+                return HashSet::new();
+            }
+        };
+        let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let damaged = missed.iter().filter(|file| named.contains(file.path.as_str()));
+        damaged
+            .map(|file| {
+                self.note(table, file, Stamp::default(), Some(MISSING.into()));
+                file.path.clone()
+            })
+            .collect()
+    }
+
+    /// As far as this file says: one that is gone has to be judged.
+    fn condition(&self, table: Table, file: &DataFile) -> Condition {
         if self.root.looks_cost() {
             // To compare it would be to fetch all of it for what may be a few pages: maintenance does that.
             let found = lock_mutex(&self.found);
             let found = found[table.index()].get(&file.path);
-            return found.is_none_or(|found| found.fault.is_none());
+            return found.map_or(Condition::Intact, Found::condition);
         }
         let stamp = self.root.stamp(&table.path_of(&file.path));
         {
             let found = lock_mutex(&self.found);
-            if let (Ok(stamp), Some(found)) = (&stamp, found[table.index()].get(&file.path))
-                && found.stamp == *stamp
-            {
-                return found.fault.is_none();
+            let found = found[table.index()].get(&file.path);
+            if let Some(found) = found.filter(|found| found.is_same(&stamp)) {
+                return found.condition();
             }
         }
         self.compare(table, file, stamp)
     }
 
-    /// Reads the whole file, and notes what is found.
-    fn compare(&self, table: Table, file: &DataFile, stamp: Result<Stamp, RootError>) -> bool {
+    /// Reads the whole file, and notes what is found; not that it is missing where others may have replaced it.
+    fn compare(&self, table: Table, file: &DataFile, stamp: Result<Stamp, RootError>) -> Condition {
         let path = table.path_of(&file.path);
         let fault = match &stamp {
             Ok(_) => fault(self.reader.as_ref(), &path, file.size_bytes),
             Err(error) => Ok(Some(reading_fault(error))),
         };
-        let name = self.reader.name_of(&path);
-        let fault: Option<Arc<str>> = match fault {
-            Ok(fault) => fault.map(Into::into),
+        match fault {
+            Ok(Some(fault)) if fault == MISSING && self.current.get().is_some() => Condition::Gone,
+            Ok(fault) => self.note(table, file, stamp.unwrap_or_default(), fault.map(Into::into)),
             // A want of ours: the reader will meet it too, and it is no property of the file.
             Err(error) => {
+                let name = self.reader.name_of(&path);
                 tracing::warn!(error = %error.cause(), path = %name, "cannot compare a file with what was written");
-                return true;
+                Condition::Intact
             }
-        };
-        let is_intact = fault.is_none();
+        }
+    }
+
+    /// Notes what was found of a file, and says in the log what is new of it.
+    fn note(&self, table: Table, file: &DataFile, stamp: Stamp, fault: Option<Arc<str>>) -> Condition {
         let found = Found {
-            stamp: stamp.unwrap_or_default(),
+            stamp,
             at: Instant::now(),
             fault: fault.clone(),
             rows: file.rows,
         };
+        let condition = found.condition();
         let before = lock_mutex(&self.found)[table.index()].insert(file.path.clone(), found);
         let was_intact = before.is_none_or(|before| before.fault.is_none());
-        let (file, rows) = (name, file.rows);
+        let (file, rows) = (self.reader.name_of(&table.path_of(&file.path)), file.rows);
         match fault {
             Some(fault) if was_intact => {
                 tracing::error!(%file, fault = &*fault, rows, "a data file is damaged: it is left out")
@@ -191,7 +281,7 @@ impl Corruption {
             None if !was_intact => tracing::info!(%file, rows, "a data file is intact again"),
             _ => {}
         }
-        is_intact
+        condition
     }
 
     /// Forgets files that are gone.
@@ -202,15 +292,17 @@ impl Corruption {
         }
     }
 
-    /// Compares files that have not been for a day, some at a time, and forgets those that are gone.
-    pub(crate) fn scrub<'f>(&self, files_of: impl Fn(Table) -> &'f [Arc<DataFile>]) {
-        let mut bytes = 0;
+    /// Compares files that have not been for a day, some at a time, and forgets those that are gone. Gives those that
+    /// were missed and have to be judged.
+    pub(crate) fn scrub<'f>(&self, files_of: impl Fn(Table) -> &'f [Arc<DataFile>]) -> Vec<Missed> {
+        let (mut bytes, mut missed) = (0, Vec::new());
         self.forget(&files_of);
         let again = match self.root.looks_cost() {
             true => COMPARE_FAR_AGAIN,
             false => COMPARE_AGAIN,
         };
         for table in Table::ALL {
+            let mut of_table = Vec::new();
             for file in files_of(table) {
                 let fresh = lock_mutex(&self.found)[table.index()]
                     .get(&file.path)
@@ -220,9 +312,15 @@ impl Corruption {
                 }
                 bytes += file.size_bytes;
                 let stamp = self.root.stamp(&table.path_of(&file.path));
-                self.compare(table, file, stamp);
+                if self.compare(table, file, stamp) == Condition::Gone {
+                    of_table.push(file.clone());
+                }
+            }
+            if !of_table.is_empty() {
+                missed.push((table, of_table));
             }
         }
+        missed
     }
 }
 

@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::pruning::PruningStatistics;
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
@@ -266,7 +266,8 @@ impl TableProvider for SnapshotTable {
             None => None,
         };
         let files = self.files(predicate.as_ref())?;
-        let files = self.snapshot.intact(self.table, files).await;
+        let intact = self.snapshot.intact(self.table, files).await;
+        let files = intact.map_err(|error| DataFusionError::External(Box::new(error)))?;
         if self.table.key().is_empty() {
             self.rows(state, projection, &files, predicate.as_ref())
         } else {

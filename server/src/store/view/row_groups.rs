@@ -4,6 +4,7 @@ use crate::column::bounds::{Bounds, Statistics};
 use crate::store::format::read::groups::{ReadError, RowGroupTask, of_file, of_group, read_error};
 use crate::store::table::data_file::DataFile;
 use crate::store::table::file_list::of_partition;
+use crate::store::table::integrity::Condition;
 use crate::store::table::schema::Table;
 use crate::store::view::snapshot::Snapshot;
 use std::sync::Arc;
@@ -11,6 +12,9 @@ use std::sync::Arc;
 impl Snapshot {
     /// The units of `samples`, or of one of its roll-ups, that `may` accepts, by what is known of their columns;
     /// damaged files are left out.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is gone.
     pub(crate) async fn units(
         &self,
         table: Table,
@@ -21,7 +25,7 @@ impl Snapshot {
         let files = files
             .filter(|file| may(&|column| of_file(table, file, column)))
             .cloned();
-        for file in self.intact(table, files.collect()).await {
+        for file in self.intact(table, files.collect()).await? {
             let footer = self.footers.get(&self.reader, table, &file).await?;
             for (group, rows) in footer.row_groups().iter().enumerate() {
                 if may(&|column| of_group(table, &file, rows, column)) {
@@ -48,7 +52,7 @@ impl Snapshot {
     }
 
     /// These row groups of a file that another server named: one of this view, or one that it does not have yet, or no
-    /// more.
+    /// more. None where the file is gone: who named it has to look anew.
     ///
     /// # Errors
     /// The file is not what it is told to be, is corrupt, or cannot be read.
@@ -57,13 +61,15 @@ impl Snapshot {
         table: Table,
         told: DataFile,
         groups: &[usize],
-    ) -> Result<Vec<RowGroupTask>, ReadError> {
+    ) -> Result<Option<Vec<RowGroupTask>>, ReadError> {
         let mut known = of_partition(self.files(table), &told.partition).iter();
         let known = known.find(|file| file.path == told.path).cloned();
         let file = known.unwrap_or_else(|| Arc::new(told));
         let failed = read_error(table, &file);
-        if self.intact(table, vec![file.clone()]).await.is_empty() {
-            return Err(failed("it is corrupt".to_owned()));
+        match self.condition(table, &file).await {
+            Condition::Intact => {}
+            Condition::Damaged => return Err(failed("it is corrupt".to_owned())),
+            Condition::Gone => return Ok(None),
         }
         let footer = self.footers.get(&self.reader, table, &file).await?;
         if let Some(group) = groups.iter().find(|group| **group >= footer.num_row_groups()) {
@@ -75,6 +81,6 @@ impl Snapshot {
             footer: footer.clone(),
             group: *group,
         };
-        Ok(groups.iter().map(unit).collect())
+        Ok(Some(groups.iter().map(unit).collect()))
     }
 }

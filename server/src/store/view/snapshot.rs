@@ -3,10 +3,11 @@
 use crate::lock::lock_mutex;
 use crate::store::buffer::arriving::Pending;
 use crate::store::format::read::footers::Footers;
+use crate::store::format::read::groups::{ReadError, read_error};
 use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::file_list;
-use crate::store::table::integrity::Corruption;
+use crate::store::table::integrity::{Condition, Corruption};
 use crate::store::table::schema::Table;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -21,6 +22,9 @@ const FOOTER_BYTES: usize = 32 << 20;
 const FIRST_DAY: &str = "";
 
 const BEHIND_DAYS: &str = "~";
+
+/// What is wrong with a file that is gone.
+const REPLACED: &str = "another server has replaced it and deleted it meanwhile: ask again";
 
 /// See [`crate::store::state::Store::snapshot`].
 #[derive(Debug, Clone)]
@@ -58,16 +62,33 @@ impl Snapshot {
 
     /// Of files that are about to be read those that can be. The others are damaged and are left out;
     /// [`Snapshot::left_out`] then names them.
-    pub async fn intact(&self, table: Table, mut files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
-        let mut intact = self.damage.intact(table, &files).await.into_iter();
+    ///
+    /// # Errors
+    /// One of them is gone, since another server has replaced it minutes ago: this view is too old to be read.
+    pub(crate) async fn intact(
+        &self,
+        table: Table,
+        mut files: Vec<Arc<DataFile>>,
+    ) -> Result<Vec<Arc<DataFile>>, ReadError> {
+        let conditions = self.damage.conditions(table, &files).await;
+        if let Some(at) = conditions.iter().position(|condition| *condition == Condition::Gone) {
+            return Err(read_error(table, &files[at])(REPLACED.to_owned()));
+        }
+        let mut conditions = conditions.into_iter();
         files.retain(|file| {
-            let is_intact = intact.next().unwrap_or_default();
+            let is_intact = conditions.next() == Some(Condition::Intact);
             if !is_intact {
                 lock_mutex(&self.left_out).insert(format!("{}/{}", table.name(), file.path));
             }
             is_intact
         });
-        files
+        Ok(files)
+    }
+
+    /// What a file is that is about to be read.
+    pub(crate) async fn condition(&self, table: Table, file: &Arc<DataFile>) -> Condition {
+        let conditions = self.damage.conditions(table, std::slice::from_ref(file)).await;
+        conditions.first().copied().unwrap_or(Condition::Damaged)
     }
 
     /// Of these hours those whose roll-up can be read in full. What is damaged is not named for it: it need not be
@@ -77,11 +98,11 @@ impl Snapshot {
             .iter()
             .flat_map(|hour| file_list::of_partition(self.files(rollup), hour));
         let files: Vec<_> = of_hours.cloned().collect();
-        let intact = self.damage.intact(rollup, &files).await;
+        let conditions = self.damage.conditions(rollup, &files).await;
         let damaged: HashSet<&str> = files
             .iter()
-            .zip(intact)
-            .filter(|(_, intact)| !intact)
+            .zip(conditions)
+            .filter(|(_, condition)| *condition != Condition::Intact)
             .map(|(file, _)| file.partition.as_str())
             .collect();
         let is_intact = |hour: &&String| !damaged.contains(hour.as_str());

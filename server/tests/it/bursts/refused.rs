@@ -2,6 +2,59 @@
 
 use super::*;
 
+/// Something that is asked, and how it is answered.
+struct Case {
+    method: &'static str,
+    path: &'static str,
+    token: &'static str,
+    body: Value,
+    status: u16,
+    /// They stand in the message or the hint.
+    words: &'static str,
+}
+
+fn case(
+    (method, path): (&'static str, &'static str),
+    token: &'static str,
+    body: &Value,
+    status: u16,
+    words: &'static str,
+) -> Case {
+    Case {
+        method,
+        path,
+        token,
+        body: body.clone(),
+        status,
+        words,
+    }
+}
+
+/// A burst is to begin where nobody needs a token.
+fn begun(body: Value, status: u16, words: &'static str) -> Case {
+    case(("POST", "bursts"), "", &body, status, words)
+}
+
+/// A burst of a selector is to begin.
+fn begun_of(query: &str, status: u16, words: &'static str) -> Case {
+    let body = json!({"query": query, "frequency_hz": 999, "seconds": 1});
+    begun(body, status, words)
+}
+
+/// Asks all of them, in their order, and says which is answered in another way.
+async fn are_answered_so(server: &Server, cases: Vec<Case>) {
+    for (number, case) in cases.iter().enumerate() {
+        let (status, answer) = server.ask(case.method, case.path, case.token, &case.body).await;
+        let which = format!(
+            "case {number}: {} {} by {:?} of {}",
+            case.method, case.path, case.token, case.body
+        );
+        assert_eq!(status, case.status, "{which}: {answer}");
+        let said = message(&answer);
+        assert!(said.contains(case.words), "{which}: {said}, without {:?}", case.words);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_is_refused_in_words() {
     let dir = tempfile::tempdir().unwrap();
@@ -27,111 +80,80 @@ async fn what_cannot_be_is_refused_in_words() {
         body
     };
     let long = |label: &str| format!("{{{label}=\"{}\"}}", "x".repeat(1_025));
-    for (body, status, words) in [
-        (
+    let cases = vec![
+        begun(
             with(json!({"node": "nowhere"})),
             404,
             "no agent of a node `nowhere` is known",
         ),
-        (with(json!({"node": "old-1"})), 400, "`old-1` does not ask for bursts"),
-        (with(json!({"node": "old-1"})), 400, "older than bursts"),
-        (
+        begun(with(json!({"node": "old-1"})), 400, "`old-1` does not ask for bursts"),
+        begun(with(json!({"node": "old-1"})), 400, "older than bursts"),
+        begun(
             with(json!({"node": "db-2"})),
             400,
             "999 Hz is above the limit of db-2, 200 Hz (--burst-limit)",
         ),
-        (
+        begun(
             with(json!({"frequency_hz": 4999})),
             400,
             "4999 Hz is above the limit of db-1, 999 Hz",
         ),
-        (with(json!({"frequency_hz": 5000})), 400, "from 1 to 4999"),
-        (with(json!({"frequency_hz": 0})), 400, "`frequency_hz` is 0"),
-        (with(json!({"frequency_hz": "many"})), 400, "cannot be read"),
-        (with(json!({"seconds": 61})), 400, "from 1 to 60"),
-        (with(json!({"seconds": 0})), 400, "`seconds` is 0"),
-        (with(json!({"cpus": "a"})), 400, "a list of CPUs such as 0,2-3"),
-        (
+        begun(with(json!({"frequency_hz": 5000})), 400, "from 1 to 4999"),
+        begun(with(json!({"frequency_hz": 0})), 400, "`frequency_hz` is 0"),
+        begun(with(json!({"frequency_hz": "many"})), 400, "cannot be read"),
+        begun(with(json!({"seconds": 61})), 400, "from 1 to 60"),
+        begun(with(json!({"seconds": 0})), 400, "`seconds` is 0"),
+        begun(with(json!({"cpus": "a"})), 400, "a list of CPUs such as 0,2-3"),
+        begun(
             with(json!({"cpus": "2-5"})),
             400,
             "CPU 4 is not online at db-1: online are 0-3",
         ),
-        (with(json!({"process": "a\nb"})), 400, "no control characters"),
+        begun(with(json!({"process": "a\nb"})), 400, "no control characters"),
         // Agents take no longer texts: they would hear of nothing any more.
-        (
-            json!({"query": long("service"), "frequency_hz": 999, "seconds": 1}),
-            400,
-            "`service` cannot be this text of 1025 bytes",
-        ),
-        (
-            json!({"query": long("process"), "frequency_hz": 999, "seconds": 1}),
-            400,
-            "`process` cannot be this text of 1025 bytes",
-        ),
-        (
-            json!({"query": "{service=\"a\\nb\"}", "frequency_hz": 999, "seconds": 1}),
-            400,
-            "no control characters",
-        ),
-        (with(json!({"colour": "red"})), 400, "unknown field"),
-        (
+        begun_of(&long("service"), 400, "`service` cannot be this text of 1025 bytes"),
+        begun_of(&long("process"), 400, "`process` cannot be this text of 1025 bytes"),
+        begun_of("{service=\"a\\nb\"}", 400, "no control characters"),
+        begun(with(json!({"colour": "red"})), 400, "unknown field"),
+        begun(
             with(json!({"query": "{}"})),
             400,
             "neither a `node` nor a `query`, or both",
         ),
-        (json!({"frequency_hz": 999, "seconds": 1}), 400, "neither a `node`"),
-        (
-            json!({"query": "{mode=\"user\"}", "frequency_hz": 999, "seconds": 1}),
-            400,
-            "speaks of `mode`",
-        ),
-        (
-            json!({"query": "{acme.team=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+        begun(json!({"frequency_hz": 999, "seconds": 1}), 400, "neither a `node`"),
+        begun_of("{mode=\"user\"}", 400, "speaks of `mode`"),
+        begun_of(
+            "{acme.team=\"a\"}",
             400,
             "of CPUs by `cpu`, and of processes and threads by service, process, tgid",
         ),
         // An attribute is no label of processes, whatever its name is.
-        (
-            json!({"query": "{attribute.thread=\"a\"}", "frequency_hz": 999, "seconds": 1}),
-            400,
-            "`query` speaks of `attribute.thread`",
-        ),
-        (
-            json!({"query": "{attribute.version=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+        begun_of("{attribute.thread=\"a\"}", 400, "`query` speaks of `attribute.thread`"),
+        begun_of(
+            "{attribute.version=\"a\"}",
             400,
             "`query` speaks of `attribute.version`",
         ),
-        (
-            json!({"query": "{node=\"db-1\",container=\"a\"}", "frequency_hz": 999, "seconds": 1}),
+        begun_of(
+            "{node=\"db-1\",container=\"a\"}",
             400,
             "the agent of db-1 is older, and selects by one service",
         ),
-        (
-            json!({"query": "{container=~\"a.*\"}", "frequency_hz": 999, "seconds": 1}),
-            400,
-            "`container` in `query` is a pattern",
-        ),
-        (
-            json!({"query": "{node=\"db-1\",cpu=\"9\"}", "frequency_hz": 999, "seconds": 1}),
+        begun_of("{container=~\"a.*\"}", 400, "`container` in `query` is a pattern"),
+        begun_of(
+            "{node=\"db-1\",cpu=\"9\"}",
             400,
             "`query` selects no CPU of db-1: online are 0-3",
         ),
-        (
+        begun(
             json!({"query": "{cpu=\"1\"}", "cpus": "1", "frequency_hz": 999, "seconds": 1}),
             400,
             "it has `cpus`, and `cpu` in its `query`",
         ),
-        (
-            json!({"query": "{node=~\"x.*\"}", "frequency_hz": 999, "seconds": 1}),
-            404,
-            "selects no node",
-        ),
-        (json!({"query": "{node", "frequency_hz": 999, "seconds": 1}), 400, ""),
-    ] {
-        let (got, answer) = server.begin(&body).await;
-        assert_eq!(got, status, "{body}: {answer}");
-        assert!(message(&answer).contains(words), "{body}: {}", message(&answer));
-    }
+        begun_of("{node=~\"x.*\"}", 404, "selects no node"),
+        begun_of("{node", 400, ""),
+    ];
+    are_answered_so(&server, cases).await;
     assert_eq!(server.list().await.len(), 0);
     // Several at once, of which one cannot.
     let (status, made) = server
@@ -145,18 +167,18 @@ async fn what_cannot_be_is_refused_in_words() {
         .collect();
     assert_eq!((status, states), (201, vec![("db-1", "waiting"), ("db-2", "refused")]));
     // What agents may not say.
-    let question = agent("db-1", "i").question(0, &[]);
-    for (name, value) in [
-        ("node", json!("")),
-        ("node", json!("x".repeat(2_000))),
-        ("bursts", json!(vec![said(&json!("a"), "ended"); 65])),
-        ("bursts", json!([said(&json!("a"), "exploded")])),
-    ] {
-        let mut wrong = question.clone();
+    let says = |name: &str, value: Value| {
+        let mut wrong = agent("db-1", "i").question(0, &[]);
         wrong[name] = value;
-        let (status, answer) = server.ask("POST", "agent/bursts", "", &wrong).await;
-        assert_eq!(status, 400, "{name}: {answer}");
-    }
+        case(("POST", "agent/bursts"), "", &wrong, 400, "")
+    };
+    let cases = vec![
+        says("node", json!("")),
+        says("node", json!("x".repeat(2_000))),
+        says("bursts", json!(vec![said(&json!("a"), "ended"); 65])),
+        says("bursts", json!([said(&json!("a"), "exploded")])),
+    ];
+    are_answered_so(&server, cases).await;
     // Where the processor counts events, more may be asked for.
     let fast = Agent {
         has_pmu: true,
@@ -182,30 +204,29 @@ async fn bursts_need_a_token_of_their_own_kind() {
     };
     let server = Server::open(dir.path(), kinds).await;
     let question = agent("db-1", "i").question(0, &[]);
-    for (token, status) in [("", 401), ("view", 401), ("burst", 401), ("ship", 200)] {
-        assert_eq!(
-            server.ask("POST", "agent/bursts", token, &question).await.0,
-            status,
-            "{token}"
-        );
-    }
-    for (token, status) in [("", 401), ("ship", 401), ("burst", 401), ("view", 200)] {
-        assert_eq!(
-            server.ask("GET", "bursts", token, &Value::Null).await.0,
-            status,
-            "{token}"
-        );
-    }
-    for token in ["", "ship", "view", "wrong"] {
-        let (status, answer) = server.ask("POST", "bursts", token, &burst("db-1")).await;
-        assert_eq!(status, 401, "{token}");
-        assert!(message(&answer).starts_with("a token for bursts"), "{answer}");
-        assert_eq!(
-            server.ask("DELETE", "bursts/x", token, &Value::Null).await.0,
-            401,
-            "{token}"
-        );
-    }
+    let (polls, lists) = (("POST", "agent/bursts"), ("GET", "bursts"));
+    let (begins, ends) = (("POST", "bursts"), ("DELETE", "bursts/x"));
+    let (wish, nothing) = (burst("db-1"), Value::Null);
+    let wrong = "a token for bursts is not valid here / send it as";
+    let cases = vec![
+        case(polls, "", &question, 401, ""),
+        case(polls, "view", &question, 401, ""),
+        case(polls, "burst", &question, 401, ""),
+        case(polls, "ship", &question, 200, ""),
+        case(lists, "", &nothing, 401, ""),
+        case(lists, "ship", &nothing, 401, ""),
+        case(lists, "burst", &nothing, 401, ""),
+        case(lists, "view", &nothing, 200, ""),
+        case(begins, "", &wish, 401, "a token for bursts is needed / send it as"),
+        case(begins, "ship", &wish, 401, wrong),
+        case(begins, "view", &wish, 401, wrong),
+        case(begins, "wrong", &wish, 401, wrong),
+        case(ends, "", &nothing, 401, ""),
+        case(ends, "ship", &nothing, 401, ""),
+        case(ends, "view", &nothing, 401, ""),
+        case(ends, "wrong", &nothing, 401, ""),
+    ];
+    are_answered_so(&server, cases).await;
     let (status, made) = server.ask("POST", "bursts", "burst", &burst("db-1")).await;
     assert_eq!(status, 201, "{made}");
     let id = made["bursts"][0]["id"].as_str().unwrap();
@@ -226,11 +247,11 @@ async fn bursts_need_a_token_of_their_own_kind() {
         ..state
     };
     let server = Server::open(dir.path(), off).await;
-    for token in ["", "ship"] {
-        let (status, answer) = server.ask("POST", "bursts", token, &burst("db-1")).await;
-        assert_eq!(status, 403);
-        assert!(message(&answer).contains("--burst-token-file"), "{answer}");
-    }
+    let cases = vec![
+        case(begins, "", &wish, 403, "--burst-token-file"),
+        case(begins, "ship", &wish, 403, "--burst-token-file"),
+    ];
+    are_answered_so(&server, cases).await;
     let (status, answer) = server
         .ask(
             "POST",
@@ -249,7 +270,10 @@ async fn bursts_need_a_token_of_their_own_kind() {
         ..state
     };
     let server = Server::open(dir.path(), loopback).await;
-    server.ask("POST", "agent/bursts", "ship", &question).await;
-    assert_eq!(server.ask("POST", "bursts", "", &burst("db-1")).await.0, 401);
-    assert_eq!(server.ask("POST", "bursts", "ship", &burst("db-1")).await.0, 201);
+    let cases = vec![
+        case(polls, "ship", &question, 200, ""),
+        case(begins, "", &wish, 401, ""),
+        case(begins, "ship", &wish, 201, ""),
+    ];
+    are_answered_so(&server, cases).await;
 }

@@ -9,7 +9,7 @@ use axum::http::{Request, StatusCode};
 use bytes::Bytes;
 use stakeout_server::api::{AppState, app};
 use stakeout_server::query::{Exchange, ExchangeError, Limits, ShareCounter, Spread, SpreadCounters};
-use stakeout_server::store::{Store, StoreConfig};
+use stakeout_server::store::{Store, StoreConfig, Table};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -38,6 +38,8 @@ struct Others {
     /// Whichever of them comes next.
     fates: Mutex<(Random, Vec<Fate>)>,
     asked: AtomicU64,
+    /// All that were asked for.
+    shares: Mutex<Vec<Bytes>>,
 }
 
 #[async_trait]
@@ -52,6 +54,7 @@ impl Exchange for Others {
 
     async fn count(&self, server: &str, share: Bytes) -> Result<Bytes, ExchangeError> {
         self.asked.fetch_add(1, Relaxed);
+        self.shares.lock().unwrap().push(share.clone());
         let fate = {
             let mut fates = self.fates.lock().unwrap();
             let count = fates.1.len() as u64;
@@ -135,6 +138,7 @@ impl Fleet {
                 .collect(),
             fates: Mutex::new((Random(0xfa7e), vec![Fate::Counted])),
             asked: AtomicU64::new(0),
+            shares: Mutex::default(),
         });
         let spread = Spread::default().over(others.clone(), 1);
         let state = AppState {
@@ -347,5 +351,55 @@ async fn a_question_that_is_given_up_gives_its_shares_up() {
         .await
         .0;
     assert_eq!(status, StatusCode::OK);
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_share_of_files_that_are_gone_meanwhile_is_refused_and_no_file_is_damaged() {
+    let fleet = Fleet::start().await;
+    let window = [("from", ms(fleet.from)), ("until", ms(fleet.from + 600 * S))];
+    let window: Vec<(&str, &str)> = window.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    fleet.answers_alike("flamegraph", &window).await;
+    let shares = fleet.others.shares.lock().unwrap().clone();
+    let snapshot = fleet.server.store.snapshot();
+    let named: Vec<String> = snapshot
+        .files(Table::Samples)
+        .iter()
+        .map(|file| file.path.clone())
+        .collect();
+    // Another server rewrites them, and deletes what it has replaced.
+    let dir = fleet.server.store_dir();
+    let another = Store::open(StoreConfig {
+        compact_files: 4,
+        settle: Duration::ZERO,
+        vacuum_grace: Duration::ZERO,
+        ..shared(StoreConfig::new(dir))
+    });
+    let another = another.await.unwrap();
+    let samples = dir.join(Table::Samples.name());
+    let names_gone = |share: &&Bytes| {
+        let text = String::from_utf8_lossy(share);
+        let mut gone = named.iter().filter(|path| !samples.join(path).exists());
+        gone.any(|path| text.contains(path.as_str()))
+    };
+    crate::support::eventually("files of shares are gone", async || {
+        another.maintain().await;
+        shares.iter().any(|share| names_gone(&share))
+    })
+    .await;
+    for share in shares.iter().filter(names_gone) {
+        for (server, counter) in &fleet.others.counters {
+            let refused = counter.count(share.clone()).await.unwrap_err();
+            assert!(
+                refused.to_string().contains("was replaced and deleted meanwhile"),
+                "{server}: {refused}"
+            );
+            assert!(!refused.is_temporary(), "no other server would find it");
+        }
+    }
+    for store in &fleet.stores {
+        assert_eq!(store.damaged_files(), []);
+    }
+    another.close().await;
     fleet.stop().await;
 }

@@ -87,6 +87,8 @@ pub(crate) enum Unusable {
     OtherNames,
     #[error("a day of which the asked server has series or processes is gone by retention")]
     Gone,
+    #[error("{file} was replaced and deleted meanwhile: the asked server has to look anew")]
+    Replaced { file: String },
 }
 
 impl Known {

@@ -75,6 +75,11 @@ impl ShareCounter {
         }
     }
 
+    /// What was counted and refused since the start.
+    pub(crate) fn counters(&self) -> &Arc<SpreadCounters> {
+        &self.counters
+    }
+
     /// The partial counts of a share. Dropped, the future stops counting.
     ///
     /// # Errors
@@ -97,7 +102,7 @@ impl ShareCounter {
                 let share = Share::decode(&share)?;
                 let question = share.question()?;
                 let snapshot = view(&store, &share).await?;
-                Ok::<_, ShareError>(partial_counts(snapshot, question, share, limits).await?)
+                partial_counts(snapshot, question, share, limits).await
             };
             Ok::<_, QueryError>(counted.await)
         };
@@ -125,12 +130,14 @@ async fn partial_counts(
     question: Question,
     share: Share,
     limits: Limits,
-) -> Result<Vec<u8>, QueryError> {
+) -> Result<Vec<u8>, ShareError> {
     let mut units = Vec::new();
     for of_file in &share.files {
         let table = of_file.table().ok_or_else(|| no_table(&of_file.table))?;
         let found = snapshot.units_of(table, of_file.file(), &of_file.groups).await;
-        units.extend(found.map_err(|error| QueryError::internal(WHAT, error))?);
+        let found = found.map_err(|error| QueryError::internal(WHAT, error))?;
+        let file = || table.path_of(&of_file.path);
+        units.extend(found.ok_or_else(|| Unusable::Replaced { file: file() })?);
     }
     let selected = scope(&snapshot, &question).await?;
     let plan = ReadPlan::of_units(&snapshot, &question, &selected, units);
@@ -164,10 +171,10 @@ async fn partial_counts(
     // The asked server says itself what it leaves out of an answer: what is left out here it would not know of.
     match &snapshot.left_out()[..] {
         [] => Ok(counts),
-        files => Err(QueryError::internal(
-            WHAT,
-            format!("corrupt files: {}", files.join(", ")),
-        )),
+        files => {
+            let corrupt = format!("corrupt files: {}", files.join(", "));
+            Err(QueryError::internal(WHAT, corrupt).into())
+        }
     }
 }
 
