@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -112,10 +112,11 @@ pub(crate) fn step() -> Result<Tally> {
     Ok(Tally::new(all - failed, failed))
 }
 
-/// Begins to build what the step feeds, in the time that others leave of the CPUs. Where that fails the step tries
-/// again, and tells.
+/// Begins to build what the step feeds, in the time that others leave of the CPUs; the first of several calls does.
+/// Where that fails the step tries again, and tells.
 pub(crate) fn build_meanwhile() {
-    thread::spawn(|| drop(Fuzzer::of_step()));
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| drop(thread::spawn(|| drop(Fuzzer::of_step()))));
 }
 
 /// Feeds the chosen targets, as many at a time as there are processors, and says what broke.

@@ -24,7 +24,7 @@ use crate::tools::{self, Tool};
 use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy};
 use changed::Changed;
 use parts::Piece;
-use programs::{built, filters, tell_s3_server, unit_targets};
+use programs::{ALL_INTEGRATION_TARGETS, ALL_UNIT_TARGETS, built, filters, tell_s3_server, unit_targets};
 use runner::{command, runner};
 
 #[derive(Debug, clap::Args)]
@@ -56,6 +56,8 @@ struct Scope<'a> {
     pieces: Vec<Piece>,
     /// Whether decoders are fed in a later step, whose program may be built while this one waits.
     fuzz_follows: bool,
+    /// Whether all integration tests are run in a later step, whose programs may be built with this one's.
+    integration_follows: bool,
 }
 
 impl Scope<'_> {
@@ -107,7 +109,7 @@ const ALERTS: &str = "alerts";
 const UNIT: &str = "unit";
 const INTEGRATION: &str = "integration";
 const END_TO_END: &str = "end-to-end";
-/// What this needs is built while `install` waits.
+/// What this needs is built while the server's integration tests run, or while `install` waits.
 const FUZZ: &str = "fuzz";
 
 /// In order: cheap first, then what needs the built binaries.
@@ -205,11 +207,16 @@ fn chosen<'a>(args: &'a Args, changed: Option<&Changed>) -> Vec<(&'static Step, 
         })
         .collect();
     let fuzz_follows = asked.iter().any(|(step, _)| step.name == FUZZ);
+    let is_whole = |pieces: &[Piece]| pieces.contains(&Piece::Whole);
+    let integration_follows = asked
+        .iter()
+        .any(|(step, pieces)| step.name == INTEGRATION && is_whole(pieces));
     let with_scope = |(step, pieces)| {
         let scope = Scope {
             args,
             pieces,
             fuzz_follows,
+            integration_follows,
         };
         (step, scope)
     };
@@ -333,10 +340,28 @@ fn unit(scope: &Scope<'_>) -> Result<Tally> {
         let targets: Vec<&str> = packages.iter().copied().flat_map(unit_targets).copied().collect();
         return built(&targets, |folder, _| packages.contains(&folder).then(Vec::new));
     }
+    if scope.integration_follows {
+        build_all_tests();
+    }
     let mut test = repo::cargo();
-    test.args(["test", "--locked", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
+    test.args(["test", "--locked", "--workspace", "--no-fail-fast"])
+        .args(ALL_UNIT_TARGETS);
     tell_s3_server(&mut test)?;
     runner(&mut test, CARGO)
+}
+
+/// Builds the programs of unit and integration tests in one run of cargo: what links one of them, or reads a large
+/// library's declarations, leaves a CPU to what compiles another one. Where that fails each step builds its own, and
+/// tells.
+fn build_all_tests() {
+    let mut build = repo::cargo();
+    build
+        .args(["test", "--locked", "--workspace", "--no-run"])
+        .args(ALL_UNIT_TARGETS)
+        .args(ALL_INTEGRATION_TARGETS);
+    if let Err(error) = run::run(&mut build) {
+        println!("{error:#}");
+    }
 }
 
 /// The real binaries, which the integration tests may start: of the dependencies that the tests are built with.
@@ -360,13 +385,14 @@ fn integration(scope: &Scope<'_>) -> Result<Tally> {
             .collect();
         return built(&targets, |folder, name| filters(&scope.pieces, folder, name));
     }
-    let mut test = repo::cargo();
-    test.args(["test", "--locked", "--workspace", "--test", "*", "--no-fail-fast"]);
-    if packages::is_root() {
-        test.env("CI", "true");
-    }
-    tell_s3_server(&mut test)?;
-    runner(&mut test, CARGO)
+    built(&ALL_INTEGRATION_TARGETS, |folder, _| {
+        // The server's tests come last, when no agent looks at this machine any more: whatever CPU time they leave is
+        // a compiler's.
+        if folder == "server" && scope.fuzz_follows {
+            fuzz::build_meanwhile();
+        }
+        Some(vec![])
+    })
 }
 
 /// The agent's tests on the real kernel again as root, where the step before was not.

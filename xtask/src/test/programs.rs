@@ -13,10 +13,13 @@ use crate::{packages, repo};
 
 /// Test programs that cargo has built, run directly: a choice of packages would be another choice of their
 /// dependencies' features, and cargo would compile most of those once more. `chosen`: the arguments for each program
-/// that is run, by the folder of its package and its own name.
+/// that is run, by the folder of its package and its own name; each is asked for right before.
 pub(super) fn built(cargo_arguments: &[&str], chosen: impl Fn(&str, &str) -> Option<Vec<String>>) -> Result<Tally> {
     let mut sum = Tally::default();
-    for program in test_programs(cargo_arguments)? {
+    let mut programs = test_programs(cargo_arguments)?;
+    // Cargo names them as they become ready.
+    programs.sort_by(|a, b| (&a.folder, &a.name).cmp(&(&b.folder, &b.name)));
+    for program in programs {
         let Some(arguments) = chosen(&program.folder, &program.name) else {
             continue;
         };
@@ -50,6 +53,12 @@ pub(super) fn tell_s3_server(test: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Unit tests of the whole workspace. Cargo's `--bins` would have the programs of agent and server linked once more as
+/// tests, of which they have none and say so.
+pub(super) const ALL_UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "stakeout-load"];
+/// Integration tests of the whole workspace.
+pub(super) const ALL_INTEGRATION_TARGETS: [&str; 2] = ["--test", "*"];
+
 /// What cargo has to build for the unit tests of the package in a folder. Cargo cannot be asked for one package's
 /// library without another choice of features: agent and server come together.
 pub(super) fn unit_targets(folder: &str) -> &'static [&'static str] {
@@ -80,6 +89,23 @@ pub(super) fn filters(pieces: &[Piece], folder: &str, name: &str) -> Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run;
+
+    #[test]
+    fn all_programs_that_may_have_tests_are_tested() {
+        let mut list = repo::cargo();
+        list.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+        let list: serde_json::Value = serde_json::from_str(&run::output(&mut list).unwrap()).unwrap();
+        let packages = list["packages"].as_array().unwrap();
+        let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+        let programs = targets.filter(|target| target["kind"][0] == "bin" && target["test"] == true);
+        let mut programs: Vec<&str> = programs.map(|target| target["name"].as_str().unwrap()).collect();
+        programs.sort_unstable();
+        let mut tested = ALL_UNIT_TARGETS.to_vec();
+        tested.retain(|word| !word.starts_with("--"));
+        tested.sort_unstable();
+        assert_eq!(programs, tested);
+    }
 
     #[test]
     fn a_test_program_gets_filters_only_where_all_that_was_asked_for_is_a_module() {
