@@ -13,6 +13,7 @@ mod programs;
 mod runner;
 
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -385,13 +386,17 @@ fn integration(scope: &Scope<'_>) -> Result<Tally> {
             .collect();
         return built(&targets, |folder, name| filters(&scope.pieces, folder, name));
     }
-    built(&ALL_INTEGRATION_TARGETS, |folder, _| {
+    // Some wait: for a server that starts anew, for a network that loses answers. The agent's on the real kernel take
+    // turns, and are as many at a time as ever.
+    let threads = thread::available_parallelism().map_or(1, usize::from) + 1;
+    built(&ALL_INTEGRATION_TARGETS, |folder, name| {
         // The server's tests come last, when no agent looks at this machine any more: whatever CPU time they leave is
         // a compiler's.
         if folder == "server" && scope.fuzz_follows {
             fuzz::build_meanwhile();
         }
-        Some(vec![])
+        let more = (name != "root").then(|| format!("--test-threads={threads}"));
+        Some(more.into_iter().collect())
     })
 }
 
