@@ -39,10 +39,13 @@ const STAGES: &[&[(&str, Case)]] = &[
         ("other_engines_read_the_tables", engines::other_engines_read_the_tables),
     ],
     &[("full_disk_at_every_step", disk::full_at_every_step)],
-    &[("full_disk_under_load", disk::full_under_load)],
+    // A server that looks for room every few moments, and one that lives for two seconds at most, five times.
+    &[
+        ("full_disk_under_load", disk::full_under_load),
+        ("killed_at_random_moments", crash::killed_at_random_moments),
+    ],
     // A disk on which each commit waits for seconds, and programs that end after their first words.
     &[("slow_disk", crash::slow_disk), ("bad_starts", bad_input::starts)],
-    &[("killed_at_random_moments", crash::killed_at_random_moments)],
     &[("power_cut_at_random_moments", crash::power_cut_at_random_moments)],
     &[("bad_queries", bad_input::queries)],
     &[("bad_profiles", bad_input::profiles)],
@@ -86,9 +89,11 @@ pub(crate) fn run_chosen(binaries: &Binaries, faults: Option<Faults>, chosen: im
     let mut tally = Tally::default();
     for stage in STAGES {
         let cases: Vec<(&str, Case)> = stage.iter().copied().filter(|(name, _)| chosen(name)).collect();
-        if !cases.is_empty() {
+        // In its long form each has the machine for itself.
+        let at_a_time = if faults.is_none() { stage.len() } else { 1 };
+        for together in cases.chunks(at_a_time) {
             stop.check()?;
-            tally.add(run_together(&cases, &scene));
+            tally.add(run_together(together, &scene));
         }
     }
     let word = if tally.failed == 0 { "ok" } else { "FAILED" };
