@@ -119,7 +119,7 @@ fn run_together(cases: &[(&str, Case)], scene: &Scene<'_>) -> Tally {
     thread::scope(|scope| {
         let running: Vec<_> = cases
             .iter()
-            .map(|(name, case)| (*name, scope.spawn(move || run(name, *case))))
+            .map(|&(name, case)| (name, scope.spawn(move || run(name, case))))
             .collect();
         for (name, case) in running {
             let (took, outcome) = case.join().unwrap_or_else(|_| (0.0, Err(anyhow!("it panicked"))));
