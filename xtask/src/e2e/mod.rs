@@ -28,8 +28,8 @@ pub(crate) use scene::{Faults, Scene};
 
 type Case = fn(&Scene<'_>) -> Result<()>;
 
-/// The cases of a stage run at the same time, one stage after the other. Each case wants the machine for itself, but for
-/// what mostly waits and has no limit below some tens of seconds.
+/// The cases of a stage run at the same time, one stage after the other. Each case wants the machine for itself, but
+/// for what mostly waits and has no limit below some tens of seconds.
 const STAGES: &[&[(&str, Case)]] = &[
     &[("names_within_20_seconds", names::within_20_seconds)],
     &[("demo_in_every_format", formats::demo_in_every_format)],
