@@ -2,15 +2,24 @@
 
 use crate::label::attribute::Alias;
 use crate::memory::MIN_LIMIT_BYTES;
+use crate::query::USUAL_LEAST_ROWS;
 use crate::sizes::{bytes, split};
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use url::Url;
+
+/// What else the program does.
+const COMMANDS: &str = "In place of serving, each with --help of its own:
+  stakeout-server copy FROM TO        copy a store, while it is served too
+  stakeout-server backup FROM TO      add a backup of a store to others
+  stakeout-server restore FROM TO     make a store of a backup
+  stakeout-server check PLACE         read all of a store or of a backup, and say what is wrong";
 
 /// Takes profiles in, keeps every sample, answers with flamegraphs.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "stakeout-server", version, max_term_width = 110)]
+#[command(name = "stakeout-server", version, max_term_width = 110, after_help = COMMANDS)]
 pub struct Config {
     /// File with settings, in TOML: its keys are the flags' names. A flag counts before its variable, that before the
     /// file
@@ -33,6 +42,33 @@ pub struct Config {
     /// Directory that holds the tables, made where it is missing; or a bucket, as in s3://BUCKET/PREFIX (gs://, az://)
     #[arg(long, env = "STAKEOUT_DATA", value_name = "PLACE")]
     pub data: PathBuf,
+
+    /// Share the data with other servers that have this flag too: a bucket with those of any machine, a directory with
+    /// those of this machine
+    #[arg(long, env = "STAKEOUT_SHARED")]
+    pub shared: bool,
+
+    /// Address and port on which other servers on the same data (--shared) have this one count a part of large
+    /// questions; default: none, and each server counts alone
+    #[arg(long, env = "STAKEOUT_EXCHANGE_LISTEN", value_name = "ADDRESS:PORT")]
+    pub exchange_listen: Option<SocketAddr>,
+
+    /// How those servers reach it; default: the address that it listens on
+    #[arg(long, env = "STAKEOUT_EXCHANGE_ADDRESS", value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub exchange_address: Option<String>,
+
+    /// File with the token that servers on the same data show each other, one a line: the first is shown, each is
+    /// accepted
+    #[arg(long, env = "STAKEOUT_EXCHANGE_TOKEN_FILE", value_name = "FILE")]
+    pub exchange_token_file: Option<PathBuf>,
+
+    /// Certificates of who signs those of the servers on the same data, PEM: they show each other that of --tls-cert
+    #[arg(long, env = "STAKEOUT_EXCHANGE_CA", value_name = "FILE", requires = "tls_cert")]
+    pub exchange_ca: Option<PathBuf>,
+
+    /// Committed rows that a question may read from which on several servers count it
+    #[arg(long, env = "STAKEOUT_SPREAD_ROWS", default_value_t = USUAL_LEAST_ROWS, value_name = "COUNT")]
+    pub spread_rows: usize,
 
     /// Certificate chain, PEM; with --tls-key this makes the server speak TLS
     #[arg(long, env = "STAKEOUT_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -186,11 +222,36 @@ pub enum ConfigError {
         /// The flag that is missing, such as `--view-token-file`.
         missing: &'static str,
     },
+    /// Nobody else is on the same data.
+    #[error("--exchange-listen is for servers that share their data: give --shared, too")]
+    ExchangeAlone,
+    /// Others would be told to reach this server at every address of their own machine.
+    #[error(
+        "{listen} (--exchange-listen) is every address of this machine: give --exchange-address, which others reach"
+    )]
+    ExchangeNowhere {
+        /// The address that is to be listened on.
+        listen: SocketAddr,
+    },
+    /// Whoever can be reached could have this server count, and read what others count.
+    #[error(
+        "{listen} (--exchange-listen) is reachable from other machines and {missing}, or listen on 127.0.0.1, or say \
+         {waiver}"
+    )]
+    ExchangeOpen {
+        /// The address that is to be listened on.
+        listen: SocketAddr,
+        /// What is to be given.
+        missing: &'static str,
+        /// The flag that does without.
+        waiver: &'static str,
+    },
 }
 
 impl Config {
     /// Beyond loopback nothing is open by accident.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_exchange()?;
         let listen = self.listen;
         if listen.ip().to_canonical().is_loopback() {
             return Ok(());
@@ -208,6 +269,53 @@ impl Config {
         } else {
             Err(ConfigError::NoAuth { listen, missing })
         }
+    }
+
+    /// Neither is what servers on the same data say to each other.
+    fn check_exchange(&self) -> Result<(), ConfigError> {
+        let Some(listen) = self.exchange_listen else {
+            return Ok(());
+        };
+        if !self.shared {
+            return Err(ConfigError::ExchangeAlone);
+        }
+        if listen.ip().is_unspecified() && self.exchange_address.is_none() {
+            return Err(ConfigError::ExchangeNowhere { listen });
+        }
+        // Certificates of both sides are tokens, too.
+        if listen.ip().to_canonical().is_loopback() || self.exchange_ca.is_some() {
+            return Ok(());
+        }
+        let open = |missing, waiver| ConfigError::ExchangeOpen {
+            listen,
+            missing,
+            waiver,
+        };
+        if !self.insecure_no_tls {
+            let missing = "servers have no TLS among them: give --exchange-ca with --tls-cert and --tls-key";
+            return Err(open(missing, "--insecure-no-tls"));
+        }
+        if self.exchange_token_file.is_none() && !self.insecure_no_auth {
+            return Err(open(
+                "the server has no --exchange-token-file: give it",
+                "--insecure-no-auth",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What others connect to, such as `profiles-1.internal:7374` or `[fd00::1]:7374`.
+fn host_and_port(text: &str) -> Result<String, String> {
+    // Of a scheme that has no usual port, which would be left out.
+    let at = Url::parse(&format!("exchange://{text}")).ok();
+    let is_one = |at: &Url| {
+        let is_named = at.host_str().is_some_and(|host| !host.is_empty()) && at.port().is_some_and(|port| port > 0);
+        is_named && (at.path(), at.username()) == ("", "") && !text.contains(['@', '?', '#'])
+    };
+    match at {
+        Some(at) if is_one(&at) => Ok(text.to_owned()),
+        _ => Err("give a host and a port, such as profiles-1.internal:7374".to_owned()),
     }
 }
 
@@ -264,6 +372,58 @@ mod tests {
             Err(ConfigError::NoAuth { .. })
         ));
         assert!(check(&[&tls[..], &["--ingest-token-file", "i", "--view-token-file", "v"]].concat()).is_ok());
+    }
+
+    #[test]
+    fn what_servers_say_to_each_other_is_not_open_by_accident_either() {
+        let check = |more: &[&str]| config(&[&["--exchange-listen"][..], more].concat()).check();
+        assert!(matches!(check(&["127.0.0.1:0"]), Err(ConfigError::ExchangeAlone)));
+        assert!(check(&["127.0.0.1:0", "--shared"]).is_ok());
+        let open = |more: &[&str]| check(&[&["10.0.0.1:7374", "--shared"][..], more].concat());
+        for (flags, missing) in [
+            ("", Some("--exchange-ca")),
+            ("--exchange-token-file t", Some("--exchange-ca")),
+            ("--insecure-no-tls", Some("--exchange-token-file")),
+            ("--insecure-no-tls --exchange-token-file t", None),
+            ("--insecure-no-tls --insecure-no-auth", None),
+            ("--exchange-ca a --tls-cert c --tls-key k", None),
+        ] {
+            let given: Vec<&str> = flags.split_whitespace().collect();
+            let said = open(&given).err().map(|error| error.to_string());
+            assert_eq!(said.is_none(), missing.is_none(), "{flags:?}: {said:?}");
+            assert!(
+                said.is_none_or(|said| missing.is_some_and(|missing| said.contains(missing))),
+                "{flags:?}"
+            );
+        }
+        let every = ["0.0.0.0:7374", "--shared", "--insecure-no-tls", "--insecure-no-auth"];
+        assert!(matches!(check(&every), Err(ConfigError::ExchangeNowhere { .. })));
+        assert!(check(&[&every[..], &["--exchange-address", "a.internal:7374"]].concat()).is_ok());
+        let alone = ["--exchange-ca", "a", "--data", "x"];
+        assert!(
+            Config::try_parse_from(["stakeout-server"].iter().chain(&alone)).is_err(),
+            "it needs a certificate"
+        );
+    }
+
+    #[test]
+    fn others_are_told_a_host_and_a_port() {
+        for right in ["profiles-1.internal:7374", "192.0.2.1:1", "[fd00::1]:7374"] {
+            assert_eq!(host_and_port(right).as_deref(), Ok(right));
+        }
+        for wrong in [
+            "",
+            "profiles-1",
+            ":7374",
+            "profiles-1:",
+            "profiles-1:0",
+            "profiles-1:99999",
+            "http://profiles-1:7374",
+            "profiles-1:7374/",
+            "somebody@profiles-1:7374",
+        ] {
+            assert!(host_and_port(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

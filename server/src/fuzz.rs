@@ -60,6 +60,16 @@ pub const TARGETS: &[Target] = &[
         run: query::fuzz_sql,
     },
     Target {
+        name: "share",
+        memory_bytes: 64 * MIB,
+        run: query::fuzz_share,
+    },
+    Target {
+        name: "partial",
+        memory_bytes: 64 * MIB,
+        run: query::fuzz_partial,
+    },
+    Target {
         name: "time",
         memory_bytes: MIB,
         run: time,

@@ -8,6 +8,7 @@
 pub mod api;
 mod clock;
 mod column;
+pub mod command;
 pub mod config;
 pub mod durations;
 #[cfg(any(test, fuzzing))]

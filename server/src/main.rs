@@ -2,13 +2,16 @@
 #![forbid(unsafe_code)]
 
 use anyhow::Context;
+use stakeout_server::api::exchange::{self, MOST_PEER_CONNECTIONS, Peers};
 use stakeout_server::api::{self, Agents, AppState, Hosts, Tokens};
+use stakeout_server::command::{self, Command};
 use stakeout_server::config::{Config, LogFormat};
 use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::memory::{self, Shares};
 use stakeout_server::panics;
-use stakeout_server::reload::{self, Certificate, Sources, Unusable};
-use stakeout_server::settings;
+use stakeout_server::query::{Limits, ShareCounter, Spread};
+use stakeout_server::reload::{self, Certificate, Sources, Unusable, exchange_tls};
+use stakeout_server::settings::{self, Unusable as UnusableSettings};
 use stakeout_server::store::{Store, StoreConfig};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +19,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Requests and rows of many sizes come and go on many threads: the C library's allocator asks the kernel for fresh
 /// pages all the time, which takes more than reading a request does.
@@ -27,6 +32,14 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const SPARE_DESCRIPTORS: u64 = 512;
 
 fn main() -> ExitCode {
+    match command::read(std::env::args_os()) {
+        Some(Ok(command)) => return instead(command),
+        Some(Err(error)) => {
+            let file = None;
+            return UnusableSettings::Arguments { error, file }.tell("stakeout-server");
+        }
+        None => {}
+    }
     let (config, settings) = match settings::read::<Config>(std::env::args_os()) {
         Ok(read) => read,
         Err(unusable) => return unusable.tell("stakeout-server"),
@@ -72,6 +85,29 @@ fn main() -> ExitCode {
     }
 }
 
+/// Does something else than to serve. Ends with 1 where that fails, or finds something wrong.
+fn instead(command: Command) -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new("warn"))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    panics::watch();
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = runtime
+        .context("cannot start the runtime")
+        .and_then(|runtime| Ok(runtime.block_on(command::run(command))?));
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("stakeout-server: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Prints the settings that count.
 fn print(settings: &settings::Settings) -> ExitCode {
     match write!(std::io::stdout(), "{settings}") {
@@ -91,6 +127,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
         _ => None,
     };
     let tls = certificate.clone().map(tls_config).transpose()?;
+    let among_servers = match (&certificate, &config.exchange_ca) {
+        (Some(certificate), Some(signers)) => Some(exchange_tls(certificate, signers)?),
+        _ => None,
+    };
     let mut sources = Sources {
         certificate,
         ..Sources::default()
@@ -101,6 +141,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let view_tokens = tokens(view, reload::tokens, &mut sources)?;
     let burst = (&config.burst_token_file, "--burst-token-file");
     let burst_tokens = tokens(burst, reload::tokens, &mut sources)?;
+    let among = (&config.exchange_token_file, "--exchange-token-file");
+    let exchange_tokens = tokens(among, reload::tokens, &mut sources)?;
     let max_connections = raise_descriptor_limit(config.max_connections);
     // Before the store is opened: a port in use is the more frequent mistake, and costs less to find.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -109,6 +151,18 @@ async fn run(config: Config) -> anyhow::Result<()> {
             config.listen
         )
     })?;
+    let exchange_listener =
+        match config.exchange_listen {
+            None => None,
+            Some(at) => Some(TcpListener::bind(at).await.with_context(|| {
+                format!("cannot listen on {at}; is it in use? choose another with --exchange-listen")
+            })?),
+        };
+    let exchange_address = match (&config.exchange_address, &exchange_listener) {
+        (_, None) => String::new(),
+        (Some(address), _) => address.clone(),
+        (None, Some(listener)) => listener.local_addr().map(|at| at.to_string()).unwrap_or_default(),
+    };
     // Signals from here on end in an orderly stop.
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
@@ -128,10 +182,32 @@ async fn run(config: Config) -> anyhow::Result<()> {
         retention_bytes: config.retention_bytes,
         fits_disk: true,
         settle: config.settle,
+        is_shared: config.shared,
+        address: match &config.public_url {
+            Some(url) => url.clone(),
+            None => listener.local_addr().map(|at| at.to_string()).unwrap_or_default(),
+        },
+        exchange: exchange_address,
         ..StoreConfig::new(&config.data)
     })
     .await?;
+    let (stopping, stopped) = watch::channel(false);
+    let (spread, counting) = match exchange_listener {
+        None => (Spread::default(), None),
+        Some(listener) => {
+            let among = Among {
+                listener,
+                tls: among_servers,
+                tokens: exchange_tokens,
+                token_file: config.exchange_token_file.clone(),
+                spread_rows: config.spread_rows,
+            };
+            let (spread, counting) = among.count(&store, stopped)?;
+            (spread, Some(counting))
+        }
+    };
     let state = AppState {
+        spread,
         ingest: Arc::new(Ingest::new(
             store.clone(),
             IngestConfig {
@@ -160,6 +236,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         memory_limit_bytes = memory_limit,
         "listening"
     );
+    tokio::spawn(state.burst_agents.clone().share(store.clone()));
     let (closing, burst_agents) = (store.clone(), state.burst_agents.clone());
     let stop = async move {
         let name = tokio::select! {
@@ -168,13 +245,51 @@ async fn run(config: Config) -> anyhow::Result<()> {
         };
         tracing::info!(signal = name, "stopping: committing what is pending");
         burst_agents.stop();
+        stopping.send_replace(true);
         // Requests that wait for their commit get it now, and their answers while connections drain.
         tokio::spawn(async move { closing.close().await });
     };
     api::serve(listener, api::app(state), tls, max_connections, stop).await;
+    if let Some(counting) = counting {
+        counting.await.context("what counts for other servers failed")?;
+    }
     store.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// This server among others on the same data.
+struct Among {
+    listener: TcpListener,
+    tls: Option<(Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>)>,
+    tokens: Tokens,
+    token_file: Option<PathBuf>,
+    spread_rows: usize,
+}
+
+impl Among {
+    /// Counts for the others until it is stopped, and has them count for this one.
+    fn count(self, store: &Arc<Store>, mut stopped: watch::Receiver<bool>) -> anyhow::Result<(Spread, JoinHandle<()>)> {
+        let (server_tls, client_tls) = self.tls.unzip();
+        let memory = store.snapshot().memory_pool().clone();
+        let peers = Peers::new(store.clone(), self.token_file, client_tls, memory.clone())?;
+        let spread = Spread::default().over(Arc::new(peers), self.spread_rows);
+        let limits = Limits::within(store.query_memory_bytes());
+        let counter = Arc::new(ShareCounter::new(store.clone(), limits, spread.counters.clone()));
+        let own = store.server_id().unwrap_or_default().to_owned();
+        let router = exchange::router(counter, own, self.tokens, memory)?;
+        let address = self
+            .listener
+            .local_addr()
+            .context("cannot read the address of the exchange")?;
+        tracing::info!(%address, tls = server_tls.is_some(), "counting for other servers on the same data");
+        let stop = async move {
+            // Who could tell is gone: that is the end, too.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let counting = api::serve(self.listener, router, server_tls, MOST_PEER_CONNECTIONS, stop);
+        Ok((spread, tokio::spawn(counting)))
+    }
 }
 
 fn tls_config(certificate: Arc<Certificate>) -> anyhow::Result<Arc<rustls::ServerConfig>> {

@@ -4,10 +4,12 @@
 //! an error in the log.
 
 use crate::api::Tokens;
+use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SignatureScheme};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -173,6 +175,56 @@ impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.now())
     }
+}
+
+impl ResolvesClientCert for Certificate {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.now())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// TLS among servers on the same data: each shows its certificate, and takes those that were signed by these.
+///
+/// # Errors
+/// The file has no certificates that can be used.
+pub fn exchange_tls(
+    certificate: &Arc<Certificate>,
+    signers: &Path,
+) -> Result<(Arc<ServerConfig>, Arc<ClientConfig>), Unusable> {
+    let pem = |cause: &dyn std::fmt::Display| Unusable::Pem {
+        flag: "--exchange-ca",
+        path: signers.to_owned(),
+        cause: cause.to_string(),
+    };
+    let mut roots = RootCertStore::empty();
+    let all = CertificateDer::pem_file_iter(signers)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| pem(&format!("not readable PEM certificates: {error}")))?;
+    for signer in all {
+        roots.add(signer).map_err(|error| pem(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(pem(&"no PEM certificate in it"));
+    }
+    let (roots, provider) = (Arc::new(roots), Arc::new(rustls::crypto::ring::default_provider()));
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
+    let server = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let mut server = server
+        .map_err(|error| pem(&error))?
+        .with_client_cert_verifier(verifier.map_err(|error| pem(&error))?)
+        .with_cert_resolver(certificate.clone());
+    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let mut client = client
+        .map_err(|error| pem(&error))?
+        .with_root_certificates(roots)
+        .with_client_cert_resolver(certificate.clone());
+    server.alpn_protocols = vec![b"h2".to_vec()];
+    client.alpn_protocols = vec![b"h2".to_vec()];
+    Ok((Arc::new(server), Arc::new(client)))
 }
 
 /// What is read again.

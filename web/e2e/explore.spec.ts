@@ -377,7 +377,8 @@ test("the table follows each letter of a search", async ({ page, windows }) => {
   await page.goto(at(windows.after));
   const title = page.locator(".tablebox-title");
   await expect(title).toContainText("functions");
-  const all = await title.textContent();
+  // Behind the choice of what is listed, whose labels come later.
+  const all = /[\d\s]+functions.*$/.exec((await title.textContent()) ?? "")?.[0] ?? "none";
   await page.getByTestId("search").pressSequentially("get_random", { delay: 20 });
   await expect(title).toContainText("that match");
   const names = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row .function");
@@ -386,7 +387,8 @@ test("the table follows each letter of a search", async ({ page, windows }) => {
     .poll(async () => (await names.allTextContents()).filter((name) => !name.includes("get_random")))
     .toEqual([]);
   await page.getByTestId("search").fill("");
-  await expect(title).toHaveText(all ?? "");
+  await expect(title).not.toContainText("that match");
+  await expect(title).toContainText(all);
 });
 
 test("a link with a search opens with its table, never with all functions", async ({ page, windows }) => {

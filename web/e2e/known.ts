@@ -65,3 +65,8 @@ export async function drawn(page: Page): Promise<Place> {
   await page.waitForLoadState("networkidle");
   return placeOf(page.getByTestId("flamegraph"));
 }
+
+/** How many trees the page has drawn so far: each answer is one. */
+export function graphs(page: Page): Promise<number> {
+  return page.evaluate(() => performance.getEntriesByName("stakeout:flamegraph").length);
+}

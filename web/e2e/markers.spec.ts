@@ -3,7 +3,7 @@ import type { APIRequestContext, Locator, Page } from "@playwright/test";
 import { serious } from "./axe.ts";
 import { course, TAKEN } from "./known.ts";
 import type { Frame } from "./otlp.ts";
-import { at, colours, expect, parameter, test } from "./stack.ts";
+import { askAnew, at, colours, expect, parameter, test } from "./stack.ts";
 
 const prog = (name: string): Frame => ({ name, module: "/opt/bin/shop" });
 const BEGIN = TAKEN - 120_000;
@@ -184,6 +184,25 @@ test("keys reach markers: one stop of Tab, arrows, Enter, Escape back; the list 
   await page.reload();
   await expect(page.getByRole("button", { name: /^Markers/ })).toBeVisible();
   await expect(page.locator(".marker")).toHaveCount(0);
+});
+
+test("arrows go on from the sign that has the focus, also where an answer puts one before it", async ({
+  page,
+  request,
+}) => {
+  const { service, query } = await shop(request);
+  const note = (title: string, after: number) => post(request, { time: BEGIN + after, title, labels: { service } });
+  for (const i of [1, 2, 3]) await note(`step ${i}`, i * 2_500);
+  await page.goto(at(RANGE, { query }));
+  await expect(signs(page)).toHaveCount(4);
+  const named = (title: string) => page.getByTestId("markers").first().getByRole("button", { name: title });
+  await named("step 2").focus();
+  await note("before all", 700);
+  await askAnew(page);
+  await expect(signs(page)).toHaveCount(5);
+  await expect(named("step 2")).toBeFocused();
+  await page.keyboard.press("ArrowRight");
+  await expect(named("step 3")).toBeFocused();
 });
 
 async function middleOf(locator: Locator): Promise<number> {

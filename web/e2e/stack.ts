@@ -55,6 +55,52 @@ export async function held(page: Page, address: string | RegExp): Promise<() => 
   return release;
 }
 
+/** As `RESTS_MS` of `state/address/page.ts`. */
+const RESTS_MS = 220;
+
+export interface Resting {
+  /** How many gestures wait for the hand to rest. */
+  begun: () => Promise<number>;
+  /** The hand rests: what was begun is taken, all at once. */
+  rest: () => Promise<void>;
+}
+
+/** Hands rest when the flow says so, and not after a pause: to be called before the page is opened. */
+export async function restless(page: Page): Promise<Resting> {
+  await page.addInitScript((pause) => {
+    const [set, clear] = [window.setTimeout.bind(window), window.clearTimeout.bind(window)];
+    const waiting = new Map<number, () => void>();
+    // No timer of the browser has such a number.
+    let last = 2 ** 40;
+    const begin = (run: () => void, ms?: number, ...rest: unknown[]) => {
+      if (ms !== pause) return set(run, ms, ...rest);
+      waiting.set(++last, run);
+      return last;
+    };
+    const end = (timer?: number) => {
+      if (timer === undefined || !waiting.delete(timer)) clear(timer);
+    };
+    const rest = () => {
+      const all = [...waiting.values()];
+      waiting.clear();
+      for (const run of all) run();
+    };
+    Object.assign(window, { setTimeout: begin, clearTimeout: end, hands: { begun: () => waiting.size, rest } });
+  }, RESTS_MS);
+  type Hands = { hands: { begun: () => number; rest: () => void } };
+  return {
+    begun: () => page.evaluate(() => (window as unknown as Hands).hands.begun()),
+    rest: () => page.evaluate(() => (window as unknown as Hands).hands.rest()),
+  };
+}
+
+/** Asks everything anew, as a live page does by itself: no pointer moves, and what has the focus keeps it. */
+export async function askAnew(page: Page): Promise<void> {
+  await page
+    .getByRole("button", { name: "Refresh", exact: true })
+    .evaluate((button) => (button as HTMLButtonElement).click());
+}
+
 /** The address of a view over a window. */
 export function at(range: { from: number; until: number }, more: Record<string, string> = {}): string {
   return `/?${new URLSearchParams({ from: String(range.from), until: String(range.until), ...more })}`;

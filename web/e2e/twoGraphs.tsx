@@ -36,6 +36,9 @@ const asked: Record<Props["name"], Asked> = {
 };
 Object.assign(globalThis, { asked });
 
+/** What hands have begun, by whose graph it is. */
+const resting = new WeakMap<object, ReturnType<typeof setTimeout>>();
+
 function Side({ name, tree, theme, colourBy, flame }: Props) {
   const [focus, setFocus] = useState(ROOT);
   const [selected, setSelected] = useState<number | null>(null);
@@ -52,6 +55,7 @@ function Side({ name, tree, theme, colourBy, flame }: Props) {
     <div data-testid={name} style={{ display: "grid", height: "400px", minWidth: 0 }}>
       <Flamegraph
         tree={tree}
+        subject={name}
         focus={focus}
         search={null}
         selected={selected}
@@ -74,6 +78,12 @@ function Side({ name, tree, theme, colourBy, flame }: Props) {
           setSelected(node);
         }}
         onPart={setPart}
+        onceRested={({ by, take }) => {
+          clearTimeout(resting.get(by));
+          const timer = setTimeout(take, 220);
+          resting.set(by, timer);
+          return () => clearTimeout(timer);
+        }}
         foot={null}
         tip={Tooltip}
         frameMenu={FrameMenu}

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { serious } from "./axe.ts";
-import { TAKEN, WINDOW } from "./known.ts";
+import { graphs, TAKEN, WINDOW } from "./known.ts";
 import { otlp, PERIOD_NS } from "./otlp.ts";
-import { at, expect, parameter, placeOf, pointAt, test } from "./stack.ts";
+import { askAnew, at, expect, parameter, placeOf, pointAt, test } from "./stack.ts";
 
 /** CSS pixels. */
 const ROW = 19;
@@ -158,4 +158,19 @@ test("who ended waits is offered for them alone, and comes with the files", asyn
   await tool.click();
   await expect(page.getByTestId("woken")).toHaveCount(0);
   await expect(page.getByTestId("flamegraph")).toBeVisible();
+});
+
+test("a waker that is selected stays selected in a newer answer", async ({ page }) => {
+  await page.goto(at(WINDOW, { ...WAITS, woken: "1", match: "unlock" }));
+  const { above, wakers, known } = parts(page);
+  await expect(known).toHaveText(/^known of 100/);
+  await wakers.focus();
+  await page.keyboard.press("n");
+  const said = above.getByTestId("selected-waker");
+  await expect(said).toHaveText(/^unlock, /);
+  const before = await graphs(page);
+  await askAnew(page);
+  // Both graphs are of newer answers.
+  await expect.poll(() => graphs(page)).toBeGreaterThanOrEqual(before + 2);
+  await expect(said).toHaveText(/^unlock, /);
 });

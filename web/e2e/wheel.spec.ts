@@ -1,6 +1,20 @@
 /** The wheel alone scrolls the page, wherever the pointer is, and leaves the address alone; with Ctrl it zooms. */
 import type { Page } from "@playwright/test";
-import { at, colours, comparison, expect, parameter, placeOf, rested, settled, test } from "./stack.ts";
+import { drawn, graphs, stored, WINDOW } from "./known.ts";
+import {
+  askAnew,
+  at,
+  colours,
+  comparison,
+  expect,
+  parameter,
+  placeOf,
+  type Resting,
+  rested,
+  restless,
+  settled,
+  test,
+} from "./stack.ts";
 
 /** A high window scrolls below the bar, a low one as a whole. */
 const scrolled = (page: Page) =>
@@ -89,4 +103,74 @@ test("with Ctrl the wheel zooms the chart and the graph, and the page stays wher
   await page.mouse.wheel(0, -200);
   await page.keyboard.up("Control");
   await expect.poll(() => parameter(page, "from")).not.toBe(from);
+});
+
+test("Back before the hand rests takes back the zoom alone, of the chart and of the graph", async ({
+  page,
+  windows,
+}) => {
+  const hands = await restless(page);
+  await page.goto(at(windows.after));
+  await drawn(page);
+  await page.getByRole("button", { name: "Icicle", exact: true }).click();
+  await expect.poll(() => parameter(page, "layout")).toBe("flame");
+  const { from, until } = { from: parameter(page, "from"), until: parameter(page, "until") };
+  for (const what of ["brush", "flamegraph"]) {
+    const begins = () => page.getByTestId("brush").getAttribute("aria-valuemin");
+    const begin = await begins();
+    await page.getByTestId(what).hover({ position: { x: 200, y: 30 } });
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -200);
+    await page.keyboard.up("Control");
+    await expect.poll(hands.begun).toBe(1);
+    if (what === "brush") await expect.poll(begins).not.toBe(begin);
+    await page.evaluate(() => {
+      const left = new Promise((back) => addEventListener("popstate", back, { once: true }));
+      history.back();
+      return left.then(() => {});
+    });
+    await hands.rest();
+    await expect.poll(begins).toBe(begin);
+    await expect.poll(() => parameter(page, "layout")).toBe("flame");
+    expect(await hands.begun()).toBe(0);
+    for (const [name, value] of Object.entries({ from, until, part: null })) expect(parameter(page, name)).toBe(value);
+  }
+});
+
+/** The wheel over the graph, of a hand that does not rest yet. */
+async function zoomGraph(page: Page, hands: Resting): Promise<void> {
+  await page.getByTestId("flamegraph").hover({ position: { x: 200, y: 30 } });
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up("Control");
+  await expect.poll(hands.begun).toBe(1);
+}
+
+test("what a hand has begun is taken before the address changes in another way", async ({ page, windows }) => {
+  const hands = await restless(page);
+  await page.goto(at(windows.after));
+  await drawn(page);
+  await zoomGraph(page, hands);
+  await page.getByRole("button", { name: "Icicle", exact: true }).click();
+  await expect.poll(() => parameter(page, "layout")).toBe("flame");
+  expect(parameter(page, "part")).toMatch(/^[\d.]+-[\d.]+$/);
+  expect(await hands.begun()).toBe(0);
+});
+
+test("an answer in the middle of a gesture on the graph does not undo it", async ({ page, request }) => {
+  const prog = (name: string) => ({ name, module: "prog" });
+  const stacks = [
+    { frames: [prog("main"), prog("walk")], samples: 30 },
+    { frames: [prog("main"), prog("read")], samples: 10 },
+  ];
+  const query = await stored(request, "wheel-live", stacks);
+  const hands = await restless(page);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  await zoomGraph(page, hands);
+  const before = await graphs(page);
+  await askAnew(page);
+  await expect.poll(() => graphs(page)).toBeGreaterThan(before);
+  await hands.rest();
+  await expect.poll(() => parameter(page, "part")).toMatch(/^[\d.]+-[\d.]+$/);
 });

@@ -21,6 +21,13 @@ pub(crate) struct Args {
     /// days]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
+    /// Only several servers on one data root, below this URL of a bucket, such as s3://bucket/prefix: its endpoint and
+    /// keys come by the environment that the server reads. Without it they share a folder
+    #[arg(long, value_name = "URL", conflicts_with_all = ["tests", "doors"], num_args = 0..=1)]
+    bucket: Option<Option<String>>,
+    /// What decides which server is killed when [default: chance]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Only the attack on the server's doors, in its long form
     #[arg(long, conflicts_with = "tests")]
     doors: bool,
@@ -41,15 +48,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     packages::ensure_build()?;
     packages::ensure_test()?;
-    let chosen = |name: &str| match args.doors {
-        true => name == e2e::DOORS,
-        false => args.tests.is_empty() || args.tests.iter().any(|test| test == name),
+    let chosen = |name: &str| match (args.doors, &args.bucket) {
+        (true, _) => name == e2e::DOORS,
+        (_, Some(_)) => name == e2e::SEVERAL,
+        _ => args.tests.is_empty() || args.tests.iter().any(|test| test == name),
     };
     if chosen(LONG_RUN.0) {
         long_run(args.rounds.unwrap_or(LONG_RUN.1))?;
     }
     let binaries = artifacts::all(Profile::Debug)?;
-    let faults = e2e::Faults { rounds: args.rounds };
+    let faults = e2e::Faults {
+        rounds: args.rounds,
+        bucket: args.bucket.clone().flatten(),
+        seed: args.seed,
+    };
     let tally = e2e::run_chosen(&binaries, Some(faults), |name| {
         e2e::FAULTS.contains(&name) && chosen(name)
     })?;

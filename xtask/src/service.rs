@@ -17,7 +17,7 @@ use crate::{packages, run};
 /// How often a background program is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
 
-/// Looks every [`POLL`] whether something holds, until it does or `limit` is over: then the answer is false, and whoever
+/// Looks every [`POLL`] whether something holds, until it does or `limit` is over: then the answer is false, and who
 /// asked says what did not come. An error ends it at once.
 pub(crate) fn within(limit: Duration, mut holds: impl FnMut() -> Result<bool>) -> Result<bool> {
     let deadline = Instant::now() + limit;

@@ -10,7 +10,9 @@ mod bodies;
 mod bursts;
 mod door;
 pub mod error;
+pub mod exchange;
 mod ingest;
+mod metrics;
 mod notes;
 mod openapi;
 mod ops;
@@ -32,6 +34,7 @@ pub(crate) use state::Times;
 #[cfg(any(test, fuzzing))]
 pub(crate) use parameters::fuzz_parameters;
 
+use crate::query::Spread;
 use axum::Router;
 use axum::middleware;
 use std::sync::Arc;
@@ -42,7 +45,7 @@ pub fn app(state: AppState) -> Router {
         questions,
         texts,
         others,
-    } = Routes::of(state.store.query_memory_bytes());
+    } = Routes::of(state.store.query_memory_bytes(), state.spread.clone());
     let texts = texts.merge(questions.layer(middleware::from_fn_with_state(state.clone(), answers::tags::answers)));
     let routes = texts
         .layer(middleware::from_fn_with_state(
@@ -68,10 +71,10 @@ struct Routes {
 }
 
 impl Routes {
-    /// Those of a store whose queries may take so much memory.
-    fn of(query_memory_bytes: usize) -> Routes {
+    /// Those of a store whose queries may take so much memory, and are counted by these servers.
+    fn of(query_memory_bytes: usize, spread: Spread) -> Routes {
         Routes {
-            questions: query::router(query_memory_bytes, notes::router()),
+            questions: query::router(query_memory_bytes, spread, notes::router()),
             texts: Router::new()
                 .merge(ops::router())
                 .merge(openapi::router())
@@ -104,7 +107,7 @@ mod tests {
             questions,
             texts,
             others,
-        } = Routes::of(1 << 20);
+        } = Routes::of(1 << 20, Spread::default());
         let mut routes: Vec<String> = [&questions, &texts, &others].into_iter().flat_map(paths).collect();
         routes.sort_unstable();
         assert_eq!(paths(&questions).len(), 16, "{questions:?}");

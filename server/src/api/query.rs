@@ -14,7 +14,8 @@ use crate::api::bodies::asked::{body_of, is_json};
 use crate::label::Label;
 use crate::query::time::{Window, parse_duration, rfc3339};
 use crate::query::{
-    self, By, Chart, Engine, Facets, Grid, Limits, MAX_STEPS, QueryError, Question, Steps, least_step, of_whole_hours,
+    self, By, Chart, Engine, Facets, Grid, Limits, MAX_STEPS, QueryError, Question, Spread, Steps, least_step,
+    of_whole_hours,
 };
 use crate::render;
 use crate::store::Snapshot;
@@ -33,9 +34,10 @@ const LEAST_QUEUE_STEP_NS: i64 = 10_000_000_000;
 /// Longest body of an SQL request, in bytes: the longest statement with every byte escaped.
 const MAX_SQL_BYTES: usize = 512 << 10;
 
-/// Routes of everything that reads, of a store whose queries may take so much memory, and `others` that ask as they do.
-pub(super) fn router(memory_bytes: usize, others: Router<AppState>) -> Router<AppState> {
-    routes(Engine::new(Limits::within(memory_bytes)), others)
+/// Routes of everything that reads, of a store whose queries may take so much memory and are counted by these servers,
+/// and `others` that ask as they do.
+pub(super) fn router(memory_bytes: usize, spread: Spread, others: Router<AppState>) -> Router<AppState> {
+    routes(Engine::new(Limits::within(memory_bytes)).spreading(spread), others)
 }
 
 /// The same without others, with limits of the caller's choice.

@@ -6,6 +6,7 @@ use super::door::hosts::Hosts;
 use super::door::{Guesses, Sessions, Tokens};
 use crate::durations::Durations;
 use crate::ingest::Ingest;
+use crate::query::Spread;
 use crate::store::Store;
 use axum::http::{HeaderMap, Uri, header};
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub struct AppState {
     pub guesses: Arc<Guesses>,
     /// How long requests took until their answers began.
     pub times: Arc<Times>,
+    /// The other servers that count a part of what large questions ask for.
+    pub spread: Spread,
 }
 
 impl AppState {
@@ -61,6 +64,7 @@ impl AppState {
             sessions: Arc::default(),
             guesses: Arc::default(),
             times: Arc::default(),
+            spread: Spread::default(),
         }
     }
 

@@ -5,7 +5,7 @@
 //! nothing writes.
 //!
 //! Rooms, each of which uses those behind it only: views, then difference, tree, count, then plan, ask, limits; sql
-//! uses plan.
+//! uses plan. Large questions are counted together with other servers on the same data, as an [`Exchange`] has them.
 
 mod ask;
 mod count;
@@ -17,7 +17,11 @@ mod tree;
 mod views;
 
 #[cfg(any(test, fuzzing))]
+pub(crate) use plan::shares::share::fuzz_share;
+#[cfg(any(test, fuzzing))]
 pub(crate) use sql::shape::fuzz_sql;
+#[cfg(any(test, fuzzing))]
+pub(crate) use views::shares::fuzz_partial;
 pub(crate) use views::waits::wakers::around_waits;
 
 pub use ask::question::{Question, RuntimeFrames, ValueRange};
@@ -45,7 +49,9 @@ pub use views::heatmap::{Grid, Heatmap, USUAL_ROWS, heatmap};
 pub use views::labels::{MAX_VALUES, Values, label_names, label_values};
 pub use views::matching::{FrameMatch, MOST_PATH};
 pub use views::profile_types::{ProfileType, of_one_unit, profile_types};
+pub use views::selected::exchange::{Exchange, ExchangeError, Spread, SpreadCounters, USUAL_LEAST_ROWS};
 pub use views::series::{Chart, Line, MAX_STEPS, Series, series, usual_step};
+pub use views::shares::{SHARE_NODE, ShareCounter, ShareError, ShareExec, partial_counts};
 pub use views::state::state;
 pub use views::timeline::{MAX_SAMPLES, TimedSample, Timeline, before, timeline};
 pub use views::top::{By, Row, Shares, Top, Whole, top, top_difference};

@@ -1,6 +1,8 @@
 //! Tests of commits whose end is not known: the call failed, but the log may have the entry.
 
 use super::log::location::Over;
+use super::log::shared_log::Appended;
+use super::log::table_log::Change;
 use super::{Ack, BatchId, FreshSamples, Rows, Store, StoreConfig, StoreError, Table, hour};
 use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
@@ -100,6 +102,8 @@ fn quiet(dir: &std::path::Path) -> StoreConfig {
         commit_interval: Duration::from_secs(3600),
         maintenance_interval: Duration::from_secs(3600),
         min_free_bytes: 0,
+        // The samples are of 2001.
+        retention_samples: Duration::from_secs(100 * 365 * 24 * 3600),
         ..StoreConfig::new(dir)
     }
 }
@@ -244,4 +248,123 @@ async fn a_server_that_stops_in_doubt_leaves_the_truth_on_the_disk() {
     let store = Store::open(quiet(dir.path())).await.unwrap();
     assert_eq!(store_batch(&store, 1).await.unwrap(), Ack::Duplicate);
     holds_once(store, dir.path(), 1).await;
+}
+
+/// As [`quiet`], beside other servers.
+fn shared(dir: &std::path::Path) -> StoreConfig {
+    StoreConfig {
+        is_shared: true,
+        look_interval: Duration::from_secs(3600),
+        ..quiet(dir)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_others_an_entry_whose_answer_was_lost_counts_once() {
+    faulty!(FAULTS, over);
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_over(shared(dir.path()), over).await.unwrap();
+    FAULTS.after.store(1, SeqCst);
+    FAULTS.reads.store(2, SeqCst);
+    assert_eq!(store_batch(&store, 1).await.unwrap(), Ack::Stored);
+    assert_eq!(FAULTS.after.load(SeqCst), 0, "the fault was not met");
+    assert_eq!(store_batch(&store, 1).await.unwrap(), Ack::Duplicate);
+    holds_once(store, dir.path(), 1).await;
+}
+
+/// A request that failed may be carried out later: it is not given up for another one before something has its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_others_a_put_whose_end_is_not_known_is_repeated() {
+    faulty!(FAULTS, over);
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_over(shared(dir.path()), over).await.unwrap();
+    FAULTS.before.store(3, SeqCst);
+    assert_eq!(store_batch(&store, 1).await.unwrap(), Ack::Stored);
+    assert_eq!(FAULTS.before.load(SeqCst), 0, "the fault was not met");
+    holds_once(store, dir.path(), 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_second_leaves_out_what_the_first_has_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Store::open(shared(dir.path())).await.unwrap();
+    let second = Store::open(shared(dir.path())).await.unwrap();
+    // Both have it before either commits; the second has one more.
+    let mut waiting = Vec::new();
+    for (store, number) in [(&first, 1), (&second, 1), (&second, 2)] {
+        let (rows, id) = batch(number);
+        waiting.push((store.clone(), store.admit(rows, Some(id)).unwrap()));
+    }
+    first.flush().await.unwrap();
+    assert_eq!(samples(&second).await, 2 * SAMPLES as i64);
+    second.look().await.unwrap();
+    // The first one's rows have come, and its own of the same batch are gone in the same step.
+    assert_eq!(samples(&second).await, 2 * SAMPLES as i64);
+    second.flush().await.unwrap();
+    for (store, ticket) in waiting {
+        assert_eq!(store.acknowledge(ticket).await.unwrap(), Ack::Stored);
+    }
+    assert_eq!(second.counters.batches_stored.load(SeqCst), 1);
+    first.look().await.unwrap();
+    assert_eq!(samples(&first).await, 2 * SAMPLES as i64);
+    first.close().await;
+    drop(first);
+    holds_once(second, dir.path(), 2).await;
+}
+
+/// A server that ends between its files and its entry leaves nothing that others see, and no batch that counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_before_its_entry_has_stored_nothing() {
+    faulty!(FAULTS, over);
+    let dir = tempfile::tempdir().unwrap();
+    let ends = Store::open_over(shared(dir.path()), over).await.unwrap();
+    let other = Store::open(shared(dir.path())).await.unwrap();
+    FAULTS.before.store(i64::MAX, SeqCst);
+    let (rows, id) = batch(1);
+    let ticket = ends.admit(rows, Some(id)).unwrap();
+    let flush = tokio::spawn({
+        let ends = ends.clone();
+        async move { ends.flush().await }
+    });
+    while FAULTS.before.load(SeqCst) == i64::MAX {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    other.look().await.unwrap();
+    assert_eq!(samples(&other).await, 0);
+    // The sender hears nothing, and sends it to the other.
+    assert_eq!(store_batch(&other, 1).await.unwrap(), Ack::Stored);
+    // What the first tries still meets that, whenever it comes through.
+    FAULTS.before.store(0, SeqCst);
+    flush.await.unwrap().unwrap();
+    assert_eq!(ends.acknowledge(ticket).await.unwrap(), Ack::Stored);
+    assert_eq!(samples(&ends).await, SAMPLES as i64);
+    ends.close().await;
+    drop(ends);
+    other.look().await.unwrap();
+    holds_once(other, dir.path(), 1).await;
+}
+
+/// A server that was stopped for hours lacks more than is read at a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_look_sees_all_however_much_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Store::open(shared(dir.path())).await.unwrap();
+    let second = Store::open(shared(dir.path())).await.unwrap();
+    {
+        let mut log = first.logs[Table::Samples.index()].lock().await;
+        for _ in 0..1_001 {
+            let nothing = Change {
+                add: Vec::new(),
+                remove: &[],
+                txns: &[],
+                data_change: false,
+            };
+            assert_eq!(log.append(nothing).await.unwrap(), Appended::Written);
+        }
+    }
+    assert_eq!(store_batch(&first, 1).await.unwrap(), Ack::Stored);
+    second.look().await.unwrap();
+    assert_eq!(samples(&second).await, SAMPLES as i64);
+    first.close().await;
+    second.close().await;
 }

@@ -5,8 +5,8 @@
 //! the Unix epoch. Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or
 //! OTLP.
 //!
-//! Rooms, each of which uses those behind it only: open, commit, maintenance, state, notebook, view, log, format,
-//! buffer, table, root.
+//! Rooms, each of which uses those behind it only: open, commit, maintenance, keep, shared, state, view, log, notebook,
+//! members, format, buffer, table, root.
 
 mod buffer;
 mod commit;
@@ -14,14 +14,17 @@ mod commit;
 mod faults;
 mod log;
 mod maintenance;
+mod members;
 mod notebook;
 mod open;
 mod root;
+mod shared;
 mod state;
 mod table;
 mod view;
 
 pub(crate) mod format;
+pub mod keep;
 
 pub use crate::clock::{Clock, Reading};
 pub use buffer::arriving::{Amount, Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, NO_THREAD, NO_WAIT, Pending};
@@ -30,6 +33,7 @@ pub use buffer::quota::{MOST_SERIES, Quota};
 pub use buffer::report::BatchRow;
 pub use buffer::sender_window::Owner;
 pub use commit::Ticket;
+pub use members::heartbeat::Member;
 pub(crate) use notebook::{Burst, BurstCondition, BurstReport, BurstState, Expected, Marker, Put, Refused, View};
 #[cfg(test)]
 pub(crate) use notebook::{MOST_BURSTS, MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VIEWS};
@@ -37,6 +41,7 @@ pub(crate) use notebook::{MOST_BURSTS, MOST_MARKERS, MOST_MARKERS_BYTES, MOST_VI
 pub(crate) use notebook::{TAKEN_WITHIN_SECONDS, TOLD_WITHIN_SECONDS};
 pub(crate) use root::reader::RangeReader;
 pub(crate) use root::traffic::Traffic;
+pub use shared::gather::Freshness;
 pub use state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 pub use table::data_file::{ColumnRange, DataFile};
 pub use table::error::StoreError;

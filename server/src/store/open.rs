@@ -4,15 +4,18 @@ use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::commit;
+use crate::store::keep::mark;
 use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
+use crate::store::members::Members;
 use crate::store::notebook::{Bursts, Markers, Quotas, Views};
 use crate::store::root;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::error::RootError;
 use crate::store::root::open::OpenError;
 use crate::store::root::waiting::waiting;
+use crate::store::shared::follow;
 use crate::store::state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 use crate::store::table::error::StoreError;
 use crate::store::table::format_version::{self, FormatError};
@@ -28,6 +31,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Instant;
 use tokio::sync::Notify;
 
 /// A sixth of the queries' memory, or a sixteenth of all, may hold what was read from a bucket.
@@ -55,17 +59,19 @@ fn share_of_disk(config: &StoreConfig, root: &dyn Root, view: &Snapshot) -> Opti
 }
 
 /// Opens the place where the data is, and locks it for this server.
-fn open_root(place: &Path) -> Result<(Arc<dyn Root>, Lock), StoreError> {
-    let root = root::open::open(place).map_err(|error| match error {
+fn open_root(place: &Path, is_shared: bool) -> Result<(Arc<dyn Root>, Lock), StoreError> {
+    let root = root::open::open_as(place, is_shared).map_err(|error| match error {
         OpenError::Unsupported { url } => StoreError::Unsupported { url },
         OpenError::Failed(error) => data_dir(error.object().to_owned(), error.into_cause()),
     })?;
     let name_of = |path: &str| root.reader().name_of(path);
-    let lock = root.lock().map_err(|error| match error {
+    let locked = if root.is_shared() { root.join() } else { root.lock() };
+    let lock = locked.map_err(|error| match error {
         RootError::Exists(_) => StoreError::Locked { name: name_of("") },
         error => data_dir(name_of(error.object()), error.into_cause()),
     })?;
-    format_version::admit(root.as_ref()).map_err(|error| match error {
+    let admitted = mark::serve(root.as_ref()).and_then(|()| format_version::admit(root.as_ref()));
+    admitted.map_err(|error| match error {
         FormatError::Refused(problem) => StoreError::Format {
             name: name_of(""),
             problem,
@@ -107,8 +113,8 @@ impl Store {
 
     /// As [`Store::open`], with something between the logs and their folders.
     pub(crate) async fn open_over(config: StoreConfig, over: location::Over) -> Result<Arc<Self>, StoreError> {
-        let place = config.dir.clone();
-        let opened = tokio::task::spawn_blocking(move || open_root(&place)).await;
+        let (place, is_shared) = (config.dir.clone(), config.is_shared);
+        let opened = tokio::task::spawn_blocking(move || open_root(&place, is_shared)).await;
         let failed = |error| data_dir(config.dir.display().to_string(), Box::new(error));
         let (root, lock) = opened.map_err(failed)??;
         let config = sharing(config, root.as_ref());
@@ -138,9 +144,13 @@ impl Store {
             }
             let files = Arc::new(loaded.files);
             view.files[table.index()] = files.clone();
-            let of = root.clone();
-            let unreferenced = waiting(move || orphans::unreferenced(table, of.as_ref(), &files)).await;
-            garbage.extend(unreferenced.map_err(StoreError::of_root(table, "look for files that it does not have"))?);
+            // What another server has just written is none of its table yet.
+            if !root.is_shared() {
+                let of = root.clone();
+                let unreferenced = waiting(move || orphans::unreferenced(table, of.as_ref(), &files)).await;
+                let failed = StoreError::of_root(table, "look for files that it does not have");
+                garbage.extend(unreferenced.map_err(failed)?);
+            }
             txns.extend(loaded.txns);
             logs.push(tokio::sync::Mutex::new(loaded.log));
         }
@@ -150,9 +160,11 @@ impl Store {
                 .or_else(|| share_of_disk(&config, root.as_ref(), &view)),
             ..config
         };
-        let nodes = Nodes::load(&view)
+        let mut nodes = Nodes::load(&view)
             .await
             .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
+        let sender_window = SenderWindow::from_txns(&txns);
+        nodes.know(sender_window.windows());
         let floor_ns = retention::floor_ns(&view);
         config.clock.begin(retention::newest_ns(&view));
         let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;
@@ -160,16 +172,28 @@ impl Store {
         let markers = Markers::open(&root).await.map_err(failed)?;
         let views = Views::open(&root).await.map_err(failed)?;
         let bursts = Bursts::open(&root).await.map_err(failed)?;
+        let members = match root.is_shared() {
+            true => {
+                let addresses = [config.address.clone(), config.exchange.clone()];
+                Some(Members::join(&root, addresses).await.map_err(failed)?)
+            }
+            false => None,
+        };
         let quotas = Quotas::open(&root).await.map_err(failed)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
-            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns), quotas.ledger())),
+            inbox: Mutex::new(CommitQueue::new(sender_window, quotas.ledger())),
             nodes: Mutex::new(nodes),
             logs,
             root,
             markers,
             views,
             bursts,
+            members,
+            followed: Mutex::new(Instant::now()),
+            gone_ns: AtomicI64::new(i64::MIN),
+            uncounted_reports: Mutex::default(),
+            searched: Mutex::default(),
             quotas,
             query_pool,
             damage,
@@ -198,6 +222,16 @@ impl Store {
             Arc::downgrade(&store),
             store.stop.subscribe(),
         )));
+        if store.is_shared() {
+            tasks.push(tokio::spawn(follow::run(
+                Arc::downgrade(&store),
+                store.stop.subscribe(),
+            )));
+            tasks.push(tokio::spawn(follow::beat(
+                Arc::downgrade(&store),
+                store.stop.subscribe(),
+            )));
+        }
         drop(tasks);
         Ok(store)
     }

@@ -6,10 +6,12 @@ use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::log::table_log::TableLog;
+use crate::store::members::Members;
 use crate::store::notebook::{Bursts, Expected, Marker, Markers, Put, Quotas, Refused, View, Views};
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::traffic::Traffic;
 use crate::store::root::waiting::waiting;
+use crate::store::table::data_file::DataFile;
 use crate::store::table::integrity::Corruption;
 use crate::store::table::orphans::{self, Stale};
 use crate::store::table::schema::Table;
@@ -74,6 +76,16 @@ pub struct StoreConfig {
     pub log_commits: u64,
     /// Tells the time, and which times samples may have.
     pub clock: Arc<Clock>,
+    /// Several servers have the directory or the bucket at once, each with this.
+    pub is_shared: bool,
+    /// Where other servers on the same data reach this one.
+    pub address: String,
+    /// Where it counts shares of questions for them; empty: nowhere.
+    pub exchange: String,
+    /// Time from one look at what they have committed to the next.
+    pub look_interval: Duration,
+    /// A file that no log names counts as one that nobody will name when it is older.
+    pub orphan_age: Duration,
 }
 
 impl StoreConfig {
@@ -99,6 +111,11 @@ impl StoreConfig {
             checkpoint_commits: 100,
             log_commits: 300,
             clock: Arc::new(Clock::system()),
+            is_shared: false,
+            address: String::new(),
+            exchange: String::new(),
+            look_interval: Duration::from_secs(1),
+            orphan_age: Duration::from_secs(2 * 3600),
         }
     }
 
@@ -129,6 +146,12 @@ pub struct StoreCounters {
     pub commits_failed: AtomicU64,
     /// How long group commits took, failed ones too.
     pub commit_seconds: Durations,
+    /// Entries that other servers put where one of this server's was to be.
+    pub conflicts: AtomicU64,
+    /// How long commits were kept by those of others, of commits that met any.
+    pub conflict_seconds: Durations,
+    /// Entries of logs that others wrote and this server read.
+    pub entries_read: AtomicU64,
     /// Bytes of data files that were written, by commits and by maintenance.
     pub bytes_written: AtomicU64,
     /// Data files that maintenance replaced by others.
@@ -137,7 +160,7 @@ pub struct StoreCounters {
     pub files_expired: AtomicU64,
 }
 
-/// The open tables. One process at a time has a data directory open.
+/// The open tables. One process at a time has a data directory open, but where several servers share it.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) config: StoreConfig,
@@ -152,6 +175,16 @@ pub struct Store {
     pub(crate) views: Views,
     /// Closer looks that somebody asked for.
     pub(crate) bursts: Bursts,
+    /// The servers on the same data; none where this one has it for itself.
+    pub(crate) members: Option<Members>,
+    /// When all was known last that others had committed.
+    pub(crate) followed: Mutex<Instant>,
+    /// Samples before this time were removed by another server.
+    pub(crate) gone_ns: AtomicI64,
+    /// Files of `batches` that others committed, whose agents' reports are not counted yet.
+    pub(crate) uncounted_reports: Mutex<Vec<Arc<DataFile>>>,
+    /// When files that no log names were looked for last.
+    pub(crate) searched: Mutex<Option<Instant>>,
     /// What was taken today of quotas.
     pub(crate) quotas: Quotas,
     pub(crate) query_pool: Arc<QueryPool>,
@@ -184,6 +217,11 @@ impl Store {
     /// A cheap, consistent view: rows appended before this call are in it exactly once, later ones never.
     pub fn snapshot(&self) -> Snapshot {
         self.view.read().unwrap_or_else(PoisonError::into_inner).of_one_reader()
+    }
+
+    /// Whether other servers may write to the same data.
+    pub fn is_shared(&self) -> bool {
+        self.members.is_some()
     }
 
     /// Every agent's latest report, newest first.
@@ -313,6 +351,9 @@ impl Store {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a background task of the store failed");
             }
+        }
+        if let Some(members) = &self.members {
+            members.leave().await;
         }
         let lock = lock_mutex(&self.lock).take();
         // That a lease is released may take a while.

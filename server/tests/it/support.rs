@@ -373,7 +373,9 @@ impl Server {
                 return Err(format!("the server ended before it listened:\n{seen}"));
             }
             seen.push_str(&line);
-            if let Some((_, rest)) = line.split_once("://").filter(|_| line.contains("listening")) {
+            // The place of the data may be a URL too.
+            let url = line.split_once("url=\"").filter(|_| line.contains("listening"));
+            if let Some((_, rest)) = url.and_then(|(_, url)| url.split_once("://")) {
                 break rest.split('/').next().unwrap().to_owned();
             }
         };

@@ -3,6 +3,7 @@
  * that these imports close the only circles that there are.
  */
 import type { Tree } from "../logic/tree/tree.ts";
+import { askedFor } from "../state/address/page.ts";
 import { lazyFile } from "../state/lazyFile.ts";
 import { say } from "../state/moments/said.ts";
 import { shownTable } from "../state/moments/shownTable.ts";
@@ -36,10 +37,12 @@ export const actionsFile = framesFile.content;
 /** What a hand near the graph asks for next: before it is there, nothing of it is missed. */
 export const preloadFrames = framesFile.preload;
 
-/** An action whose key came before its file did. */
+/** An action whose key came before its file did, unless something else was chosen by then. */
 export function actLater(tree: Tree, node: number | null, key: string): void {
+  const asked = askedFor.peek();
   frames().then(
     (file) => {
+      if (askedFor.peek() !== asked) return;
       const actions = node === null ? file.treeActions() : file.frameActions(tree, node);
       actions.find((action) => action.key === key)?.run();
     },

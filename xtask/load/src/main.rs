@@ -4,6 +4,7 @@
 //! acknowledged. Every batch is sent until it is acknowledged, under the same instance and number, as the real agent
 //! does; so the server must hold each sample exactly once, whatever happened on the way.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,9 +34,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(Clone, Debug, Parser)]
 #[command(about = "A synthetic fleet that ships to a Stakeout server", max_term_width = 110)]
 struct Args {
-    /// The server, such as http://127.0.0.1:7373
-    #[arg(long, default_value = "http://127.0.0.1:7373")]
-    url: String,
+    /// The server, such as http://127.0.0.1:7373; of several with commas each batch goes to another, and so does each
+    /// try of it
+    #[arg(long, default_value = "http://127.0.0.1:7373", value_delimiter = ',')]
+    url: Vec<String>,
     /// Agents, one a node, each with an instance of its own
     #[arg(long, default_value_t = 10)]
     agents: u32,
@@ -87,6 +89,9 @@ struct Args {
     patience: u64,
 }
 
+/// How far a batch may be above the oldest one that is not acknowledged: as of the agent.
+const NUMBER_SPAN: u64 = 48;
+
 /// What one agent can say about itself at the end.
 #[derive(Debug, Default)]
 struct Outcome {
@@ -96,17 +101,28 @@ struct Outcome {
     samples: u64,
     attempts: u64,
     sent_bytes: u64,
+    /// Numbers of batches that are on the way.
+    unacknowledged: BTreeSet<u64>,
 }
 
 impl Outcome {
     /// Waits until at most so many batches are on the way.
-    async fn gather(&mut self, sending: &mut JoinSet<Result<u64>>, most: usize) -> Result<()> {
-        while sending.len() > most
-            && let Some(attempts) = sending.join_next().await
+    async fn gather(&mut self, sending: &mut JoinSet<Result<(u64, u64)>>, most: usize) -> Result<()> {
+        while (sending.len() > most || self.is_far_ahead())
+            && let Some(sent) = sending.join_next().await
         {
-            self.attempts += attempts.context("a sender panicked")??;
+            let (number, attempts) = sent.context("a sender panicked")??;
+            self.unacknowledged.remove(&number);
+            self.attempts += attempts;
         }
         Ok(())
+    }
+
+    /// Whether the next batch would be too far above the oldest that is not acknowledged: as the agent, which sends
+    /// none that the server's window of numbers might leave behind.
+    fn is_far_ahead(&self) -> bool {
+        let oldest = self.unacknowledged.first();
+        oldest.is_some_and(|oldest| self.batches + 1 >= oldest + NUMBER_SPAN)
     }
 }
 
@@ -215,7 +231,7 @@ impl Agent {
             .map(|index| (agent.number * args.services_per_node + index) % args.services)
             .collect();
         let interval_ns = args.interval_ms * 1_000_000;
-        let mut sending: JoinSet<Result<u64>> = JoinSet::new();
+        let mut sending: JoinSet<Result<(u64, u64)>> = JoinSet::new();
         let mut made: Vec<(u64, Bytes)> = Vec::new();
         for done in 0.. {
             let enough = if args.batches == 0 {
@@ -227,7 +243,7 @@ impl Agent {
                 agent.turn.wait().await;
                 for (number, body) in made.drain(..) {
                     let (sender, instance) = (Arc::clone(&agent), outcome.instance);
-                    sending.spawn(async move { sender.send(instance, number, body).await });
+                    sending.spawn(async move { Ok((number, sender.send(instance, number, body).await?)) });
                 }
                 outcome.gather(&mut sending, 0).await?;
                 agent.turn.wait().await;
@@ -250,6 +266,7 @@ impl Agent {
             // As the agent does it: at the usual level, and with its length in the header.
             let body: Bytes = zstd::bulk::compress(&request, 0).context("can't compress")?.into();
             outcome.batches += 1;
+            outcome.unacknowledged.insert(done + 1);
             outcome.samples += u64::from(args.samples);
             outcome.sent_bytes += body.len() as u64;
             if args.by_turns {
@@ -257,7 +274,7 @@ impl Agent {
                 continue;
             }
             let (sender, instance) = (Arc::clone(&agent), outcome.instance);
-            sending.spawn(async move { sender.send(instance, done + 1, body).await });
+            sending.spawn(async move { Ok((done + 1, sender.send(instance, done + 1, body).await?)) });
             if args.pace_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(args.pace_ms)).await;
             }
@@ -267,9 +284,11 @@ impl Agent {
 
     /// Sends one batch until it is acknowledged; returns the number of attempts.
     async fn send(&self, instance: Uuid, number: u64, body: Bytes) -> Result<u64> {
-        let url = format!("{}/v1development/profiles", self.args.url.trim_end_matches('/'));
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.args.patience);
         for attempt in 1.. {
+            let servers = &self.args.url;
+            let server = &servers[((number + attempt) % servers.len() as u64) as usize];
+            let url = format!("{}/v1development/profiles", server.trim_end_matches('/'));
             let mut request = self
                 .client
                 .post(&url)

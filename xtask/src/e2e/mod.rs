@@ -22,6 +22,7 @@ mod names;
 mod outage;
 mod proxy;
 mod scene;
+mod several;
 
 pub(crate) use outage::{check_agent, load_program};
 pub(crate) use scene::{Faults, Scene};
@@ -47,6 +48,7 @@ const STAGES: &[&[(&str, Case)]] = &[
     // A disk on which each commit waits for seconds, and programs that end after their first words.
     &[("slow_disk", crash::slow_disk), ("bad_starts", bad_input::starts)],
     &[("power_cut_at_random_moments", crash::power_cut_at_random_moments)],
+    &[(SEVERAL, several::killed_at_random_moments)],
     &[("bad_queries", bad_input::queries)],
     &[("bad_profiles", bad_input::profiles)],
     &[("bad_data_directory", bad_input::unwritable_as_user)],
@@ -68,7 +70,11 @@ pub(crate) const FAULTS: &[&str] = &[
     "full_disk_at_every_step",
     "full_disk_under_load",
     DOORS,
+    SEVERAL,
 ];
+
+/// Several servers on one data root.
+pub(crate) const SEVERAL: &str = "several_servers_killed_at_random_moments";
 
 /// The attack on the server's doors.
 pub(crate) const DOORS: &str = "doors_hold";

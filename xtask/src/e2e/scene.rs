@@ -15,15 +15,21 @@ pub(crate) struct Scene<'a> {
 }
 
 /// As many rounds as a test has in its long form, or as many as are asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) rounds: Option<u32>,
+    /// Where several servers have their data; none: in a folder that they share.
+    pub(crate) bucket: Option<String>,
+    /// What decides which server is killed when; none: chance.
+    pub(crate) seed: Option<u64>,
 }
 
 impl Scene<'_> {
     /// How often: in CI, and in the long form unless a number is given.
     pub(super) fn rounds(&self, short: u32, long: u32) -> u32 {
-        self.faults.map_or(short, |faults| faults.rounds.unwrap_or(long))
+        self.faults
+            .as_ref()
+            .map_or(short, |faults| faults.rounds.unwrap_or(long))
     }
 
     /// Options with a state folder of its own and a free port.

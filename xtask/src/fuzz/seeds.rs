@@ -292,6 +292,18 @@ fn made_up(target: &str) -> Vec<Vec<u8>> {
                 .to_vec(),
             b"SELECT - - NOT ((1)), 1 + 1 + 1, $1, {'a': 1}, DATE '2026-11-21' FROM t JOIN u USING (x)".to_vec(),
         ],
+        "share" => vec![
+            br#"{"version":"0.1.0","short_names":[["environment","deployment.environment.name",false],["version","service.version",true]],"asked":{"profile":"cpu","selector":"{service=\"a\"}","window":{"from_ns":1795248000000000000,"until_ns":1795251600000000000},"except":null,"unit":"nanoseconds","values":{"least":-9223372036854775808,"most":9223372036854775807},"lengths":{"least":0,"most":9}},"counting":{"stacks":{"windows":[[{"window":{"from_ns":1795248000000000000,"until_ns":1795251600000000000},"step_ns":450000000001,"count":8,"grid":{"first_ns":1795248000000000000,"grain_ns":60000000000,"count":60}},null]],"limit":1000000}},"known":{"series":{"2026-11-21":[1]},"processes":{},"more":false},"files":[{"table":"samples","path":"hour=2026-11-21T08/part-0.parquet","partition":"2026-11-21T08","bytes":9,"rows":7,"groups":[0,2]}]}"#
+                .to_vec(),
+        ],
+        // By stack: of four steps, of two windows; by label and stack; cells; samples one by one.
+        "partial" => vec![
+            b"\x00\x01\x03\x96\x01\xbc\x7a\x00\x64\x01\xb2\x80\x80\x80\x80\x80\x80\x80\x80\x01\x03\x02\x05\x07\x01\x00\x03\x00\x02\x01\x01".to_vec(),
+            b"\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00".to_vec(),
+            b"\x02\x01\x00\x00\x00\x00\x00\x00\x01\x01\x03web\x02\x64\x00\x00\x04\x01\x01\x05\x64".to_vec(),
+            b"\x03\x01\x00\x00\x00\x00\x00\x00\x00\x1c".to_vec(),
+            b"\x04\x01\x01\x02\x01n\x04user\x01\x02\x00\x00\x01\x00\x00\x02\x02\x02\x64\x00".to_vec(),
+        ],
         "time" => vec![
             b"now-1h\nnow".to_vec(),
             b"2026-11-21T08:00:00Z\n2026-11-21T09:00:00.5+01:00".to_vec(),

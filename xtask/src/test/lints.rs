@@ -49,8 +49,9 @@ fn check() -> Command {
 /// What cargo starts instead of the compiler: `$1` is the compiler, the rest its arguments. A program or a test is
 /// judged as in a check, by its metadata; libraries are built, since what uses them is given their code, and so are
 /// build scripts, which run. Where cargo looks for the program, to tell next time that nothing changed, lies one that
-/// only says what it is.
-const JUDGE: &str = r#"#!/bin/sh
+/// only says what it is. By bash: other shells drop variables with a hyphen in their names, such as those in which
+/// cargo tells a test where the programs are.
+const JUDGE: &str = r#"#!/bin/bash
 case " $* " in
 *' --crate-name build_script_'*) exec DRIVER "$@" ;;
 *' --emit=dep-info,link '*) ;;
@@ -141,7 +142,7 @@ mod tests {
             let own = ["--crate-name", name, emit, "-C", "extra-filename=-1a"];
             let all = [&own[..], &["--cfg", "feature=\"a b\"", "--out-dir", out.as_str()][..]].concat();
             // By a shell: what was just written may be open in a child of another test, and is then not started.
-            let said = run::output(Command::new("sh").arg(&judge).arg(by_line).args(&all)).unwrap();
+            let said = run::output(Command::new("bash").arg(&judge).arg(by_line).args(&all)).unwrap();
             (all.join("\n") + "\n", said)
         };
         for (name, emit) in [
@@ -157,9 +158,16 @@ mod tests {
         let told = run::output(&mut Command::new(dir.path().join("program-1a"))).unwrap_err();
         assert!(format!("{told:#}").contains("only judged by clippy"), "{told:#}");
 
+        // As cargo names programs to tests.
+        write_judge(&judge, Path::new("/usr/bin/env")).unwrap();
+        let mut told = Command::new("bash");
+        told.arg(&judge).args(["printenv", "CARGO_BIN_EXE_stakeout-agent"]);
+        let told = run::output(told.env("CARGO_BIN_EXE_stakeout-agent", "/a/program")).unwrap();
+        assert_eq!(told.trim(), "/a/program");
+
         // What doesn't pass leaves nothing behind that looks as if it had.
         write_judge(&judge, Path::new("/bin/false")).unwrap();
-        let mut failing = Command::new("sh");
+        let mut failing = Command::new("bash");
         failing.arg(&judge).args(["rustc", "--crate-name", "wrong"]);
         failing.args(["--emit=dep-info,link", "--out-dir", out.as_str()]);
         assert_eq!(failing.status().unwrap().code(), Some(1));

@@ -24,7 +24,7 @@ pub(super) const MOST_PMU_HZ: u32 = 4_999;
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// An agent that asks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Agent {
     pub(super) node: String,
     pub(super) instance: String,
@@ -72,6 +72,8 @@ struct Inner {
     agents: BTreeMap<String, KnownAgent>,
     held: usize,
     held_of: BTreeMap<IpAddr, usize>,
+    /// Those that ask other servers on the same data.
+    elsewhere: Vec<Agent>,
     is_stopping: bool,
 }
 
@@ -179,8 +181,29 @@ impl Agents {
         })
     }
 
-    /// Those that ask at present, one a node: the one that asked last.
+    /// Those that ask at present, this server or another on the same data, one a node: the one that asked here last.
     pub(super) fn here(&self) -> Vec<Agent> {
+        let own = self.own();
+        let mut by_node: BTreeMap<String, Agent> = BTreeMap::new();
+        let elsewhere = lock_mutex(&self.inner).elsewhere.clone();
+        for agent in elsewhere.into_iter().chain(own) {
+            by_node.insert(agent.node.clone(), agent);
+        }
+        by_node.into_values().collect()
+    }
+
+    /// What others told of the agents that ask them.
+    pub(super) fn learn(&self, mut elsewhere: Vec<Agent>) {
+        elsewhere.truncate(MOST_AGENTS);
+        lock_mutex(&self.inner).elsewhere = elsewhere;
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        lock_mutex(&self.inner).is_stopping
+    }
+
+    /// Those that ask this server at present, one a node.
+    pub(super) fn own(&self) -> Vec<Agent> {
         let (inner, now) = (lock_mutex(&self.inner), Instant::now());
         let mut by_node: BTreeMap<&str, &KnownAgent> = BTreeMap::new();
         for known in inner.agents.values().filter(|known| known.until + PATIENCE > now) {

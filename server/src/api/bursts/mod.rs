@@ -5,6 +5,7 @@
 
 mod agents;
 mod asked;
+mod elsewhere;
 mod polls;
 
 pub use agents::Agents as BurstAgents;

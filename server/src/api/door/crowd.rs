@@ -58,7 +58,7 @@ impl Visitor {
     }
 
     /// It has shown that it may.
-    pub(super) fn let_in(&self) {
+    pub(in crate::api) fn let_in(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
 

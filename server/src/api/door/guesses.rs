@@ -1,7 +1,7 @@
 //! Tokens that are none, by the address that they come from: after some it must wait. What is right, and was right
 //! before from there, is let in all the same: behind one address there may be many.
 
-use super::tokens::Hash;
+use super::tokens::{Hash, Tokens, digest};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -63,6 +63,30 @@ fn of_one(address: IpAddr) -> IpAddr {
 impl Guesses {
     fn all<T>(&self, of: impl FnOnce(&mut HashMap<IpAddr, Address>) -> T) -> T {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a token is accepted, whosever it is; where the address has guessed too often, the seconds that it must
+    /// wait instead. To show none is no guess.
+    pub(in crate::api) fn accept(
+        &self,
+        tokens: &Tokens,
+        token: Option<&str>,
+        address: Option<IpAddr>,
+    ) -> Result<bool, u32> {
+        let Some(token) = token.filter(|_| tokens.count().is_some()) else {
+            return Ok(tokens.holder(token).is_some());
+        };
+        let hash = digest("token", token);
+        if let Some(seconds) = address.and_then(|address| self.wait(address, &hash)) {
+            return Err(seconds);
+        }
+        let is_right = tokens.holder_of(&hash).is_some();
+        match address {
+            Some(address) if is_right => self.succeeded(address, hash),
+            Some(address) => self.failed(address),
+            None => {}
+        }
+        Ok(is_right)
     }
 
     /// Seconds that this address must wait before it shows another token.

@@ -10,7 +10,7 @@ use super::parameter::{INGEST, LOGIN};
 use crate::api::error::Code;
 
 /// The whole API.
-pub(super) const ALL: [Operation; 38] = [
+pub(super) const ALL: [Operation; 39] = [
     GET_LABELS,
     GET_LABEL_VALUES,
     GET_SEARCH,
@@ -60,6 +60,14 @@ pub(super) const ALL: [Operation; 38] = [
         id: "info",
         summary: "The server's version, and how to add a machine",
         answers: &[json("Info")],
+        ..OF_SERVER
+    },
+    Operation {
+        path: "/api/v1/servers",
+        id: "servers",
+        summary: "The servers on the same data",
+        about: "None where this server has its data for itself.",
+        answers: &[json("Servers")],
         ..OF_SERVER
     },
     Operation {

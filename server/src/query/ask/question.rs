@@ -4,6 +4,7 @@ use crate::label::LabelTable;
 use crate::query::ask::selector::{Matcher, Selector};
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What is asked for.
@@ -28,7 +29,7 @@ pub struct Question {
 }
 
 /// Values of samples, in the type's own unit, or lengths of waits; both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueRange {
     /// The least one.
     pub least: i64,

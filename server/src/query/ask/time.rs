@@ -5,6 +5,7 @@
 
 use crate::clock::DAY_NS;
 use crate::query::limits::error::QueryError;
+use serde::{Deserialize, Serialize};
 
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
@@ -15,7 +16,7 @@ const MAX_WINDOW_NS: i64 = MAX_WINDOW_DAYS * DAY_NS;
 const HINT: &str = "a time is RFC 3339 (2026-11-21T08:00:00Z), Unix milliseconds (1795248000000), or now, now-90s, now-15m, now-1h, now-7d";
 
 /// A half-open span of time: `from_ns` belongs to it, `until_ns` does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Window {
     /// Nanoseconds since the Unix epoch.
     pub from_ns: i64,

@@ -2,6 +2,8 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
+mod sent;
+
 use crate::column::coded::{CodedColumn, Projection};
 use crate::column::runs::run_length;
 use crate::hash::MixState;
@@ -383,7 +385,7 @@ impl GroupCounts {
             };
             places.push(index);
             let group = &mut self.groups[index as usize];
-            group.samples += part.samples;
+            group.samples = group.samples.saturating_add(part.samples);
             group.value_ns = group.value_ns.saturating_add(part.value_ns);
             group.user_ns = group.user_ns.saturating_add(part.user_ns);
             for (sum, ns) in group.steps_ns.iter_mut().zip(&part.steps_ns) {

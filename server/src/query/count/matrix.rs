@@ -45,6 +45,19 @@ impl<T: Clone + Default> Matrix<T> {
         taken
     }
 
+    /// Moves the steps of a slot to another one, in place of what that had.
+    pub(crate) fn shift(&mut self, from: usize, to: usize) {
+        if from != to {
+            let moved = self.take(from);
+            self.of_mut(to).clone_from_slice(&moved);
+        }
+    }
+
+    /// Gives back the memory behind so many slots.
+    pub(crate) fn truncate(&mut self, slots: usize) {
+        self.chunks.truncate(slots.div_ceil(CHUNK_SLOTS));
+    }
+
     /// The steps of a slot.
     pub(crate) fn of(&self, slot: usize) -> &[T] {
         &self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]

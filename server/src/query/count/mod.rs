@@ -8,6 +8,7 @@ pub(crate) mod group_counts;
 pub(crate) mod intervals;
 pub(crate) mod matrix;
 pub(crate) mod observed_time;
+pub(crate) mod partial;
 pub(crate) mod periods;
 pub(crate) mod scan;
 pub(crate) mod senders;

@@ -8,6 +8,7 @@
 
 use crate::column::coded::CodedColumn;
 use crate::query::ask::unit::Unit;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use std::collections::BTreeMap;
 
 /// Distinct periods that are counted one by one. An agent has a handful; senders of plain values may have any number.
@@ -27,11 +28,11 @@ pub struct Periods {
     pub samples: u64,
     /// The sum of all values, in nanoseconds of CPU time, or in the type's unit.
     pub value_ns: i64,
-    /// Σ value².
-    squares: f64,
+    /// Σ value², whole, so that it does not depend on the order in which values come.
+    squares: u128,
     /// The greatest common divisor of all values; 0 where all are 0.
     common: i64,
-    /// Samples by value, of the first [`MOST_SEEN`] values.
+    /// Samples by value, of the least [`MOST_SEEN`] values: which they are does not depend on the order either.
     pub seen: BTreeMap<i64, u64>,
 }
 
@@ -65,23 +66,56 @@ impl Periods {
         self.samples += samples;
         let of_all = value.saturating_mul(i64::try_from(samples).unwrap_or(i64::MAX));
         self.value_ns = self.value_ns.saturating_add(of_all);
-        self.squares += (value as f64).powi(2) * samples as f64;
+        let square = u128::from(value.unsigned_abs()).pow(2);
+        self.squares = self.squares.saturating_add(square.saturating_mul(u128::from(samples)));
         self.common = divisor(self.common, value);
-        if self.seen.len() < MOST_SEEN || self.seen.contains_key(&value) {
-            *self.seen.entry(value).or_default() += samples;
+        self.see(value, samples);
+    }
+
+    /// A value that is among the least of all is among the least of each part, with all its samples.
+    fn see(&mut self, value: i64, samples: u64) {
+        let seen = self.seen.entry(value).or_default();
+        *seen = seen.saturating_add(samples);
+        if self.seen.len() > MOST_SEEN {
+            self.seen.pop_last();
         }
     }
 
     pub(crate) fn merge(&mut self, other: &Periods) {
-        self.samples += other.samples;
+        self.samples = self.samples.saturating_add(other.samples);
         self.value_ns = self.value_ns.saturating_add(other.value_ns);
-        self.squares += other.squares;
+        self.squares = self.squares.saturating_add(other.squares);
         self.common = divisor(self.common, other.common);
         for (period, samples) in &other.seen {
-            if self.seen.len() < MOST_SEEN || self.seen.contains_key(period) {
-                *self.seen.entry(*period).or_default() += samples;
-            }
+            self.see(*period, *samples);
         }
+    }
+
+    /// For another server.
+    pub(crate) fn write(&self, to: &mut PartialWriter) {
+        to.number(self.samples);
+        to.signed(self.value_ns);
+        to.wide(self.squares);
+        to.signed(self.common);
+        to.ids(self.seen.keys().copied());
+        self.seen.values().for_each(|samples| to.number(*samples));
+    }
+
+    /// What another server wrote.
+    pub(crate) fn read(from: &mut PartialReader<'_>) -> Result<Periods, Malformed> {
+        let (samples, value_ns) = (from.number()?, from.signed()?);
+        let (squares, common) = (from.wide()?, from.signed()?);
+        let mut seen = BTreeMap::new();
+        for value in from.ids(MOST_SEEN, "values of samples")? {
+            seen.insert(value, from.number()?);
+        }
+        Ok(Periods {
+            samples,
+            value_ns,
+            squares,
+            common,
+            seen,
+        })
     }
 
     /// Whether samples stand for different times.
@@ -140,7 +174,7 @@ impl Counted {
             are_samples,
             is_number: is_time && !periods.differ(),
             spread: if mean > 0.0 {
-                (periods.squares / mean).max(1.0)
+                (periods.squares as f64 / mean).max(1.0)
             } else {
                 1.0
             },
@@ -224,6 +258,22 @@ mod tests {
         assert_eq!((time(&[]).one, time(&[]).amount(7)), (0, 0.0));
         // A period of 0: samples, and no time.
         assert_eq!((time(&[0, 0]).name(), time(&[0, 0]).amount(2)), ("samples", 0.0));
+    }
+
+    #[test]
+    fn what_is_known_of_values_does_not_depend_on_their_order() {
+        // More values than are counted one by one, whose squares no float adds up in any order alike.
+        let values: Vec<i64> = (0..5_000_i64).map(|at| 10_101_011 + at % 89 * 333_333).collect();
+        let whole = periods(&values);
+        assert_eq!(whole.seen.len(), MOST_SEEN);
+        let backwards: Vec<i64> = values.iter().rev().copied().collect();
+        assert_eq!(periods(&backwards), whole);
+        for parts in [2, 7, 64] {
+            let mut merged = Periods::default();
+            let of_part = |part: usize| values.iter().skip(part).step_by(parts).copied().collect::<Vec<i64>>();
+            (0..parts).rev().for_each(|part| merged.merge(&periods(&of_part(part))));
+            assert_eq!(merged, whole, "{parts} parts");
+        }
     }
 
     #[test]

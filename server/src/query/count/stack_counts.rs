@@ -5,6 +5,8 @@ use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
 use crate::query::count::adders;
 use crate::query::count::cell_plan::{CellPlan, CountedWindow};
+use crate::query::count::partial::Partial;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::count::stack_sums::StackSums;
 use crate::query::count::weighted::WeightedCounts;
@@ -32,6 +34,15 @@ impl StackCounts {
     /// Of both sides of a difference: rows are read once.
     pub(crate) fn of_two(sides: [CountedWindow; 2], limit: usize) -> StackCounts {
         StackCounts::of_windows(&sides, true, limit)
+    }
+
+    /// Of one window, or of both sides of a difference.
+    pub(crate) fn of(windows: &[CountedWindow], limit: usize) -> StackCounts {
+        match windows {
+            [(steps, except)] => StackCounts::new(*steps, *except, limit),
+            [base, comparison] => StackCounts::of_two([*base, *comparison], limit),
+            others => StackCounts::of_windows(others, true, limit),
+        }
     }
 
     fn of_windows(windows: &[CountedWindow], timed: bool, limit: usize) -> StackCounts {
@@ -102,6 +113,43 @@ impl Accumulator for StackCounts {
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         self.sums.merge(other.sums)
+    }
+}
+
+impl StackCounts {
+    /// See [`StackSums::write`].
+    pub(crate) fn write_with(
+        self,
+        to: &mut PartialWriter,
+        write_ids: impl FnOnce(&[i64], &mut PartialWriter) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        self.sums.write(to, write_ids)
+    }
+
+    /// See [`StackSums::read`].
+    pub(crate) fn read_with(
+        &mut self,
+        from: &mut PartialReader<'_>,
+        read_ids: impl FnOnce(&mut PartialReader<'_>, usize) -> Result<Vec<i64>, Malformed>,
+    ) -> Result<(), Malformed> {
+        self.sums.read(from, read_ids)
+    }
+}
+
+impl Partial for StackCounts {
+    fn write(self, to: &mut PartialWriter) -> Result<(), QueryError> {
+        self.write_with(to, |ids, to| {
+            to.ids(ids.iter().copied());
+            Ok(())
+        })
+    }
+
+    fn read(&mut self, from: &mut PartialReader<'_>) -> Result<(), Malformed> {
+        self.read_with(from, |from, most| from.ids(most, "stacks"))
+    }
+
+    fn pack(&mut self) {
+        self.sums.pack();
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::column::coded::{CodedColumn, Column};
 use crate::column::list::CodeArray;
+use crate::query::count::partial::{decode, decode_within, encode};
 use crate::query::count::periods::Periods;
 use crate::query::count::scan::Counts;
 use crate::query::count::weighted::InSteps;
@@ -194,4 +195,100 @@ fn what_several_have_counted_has_the_same_limit() {
     );
     let error = whole.merge(part(&[(4, 0)])).unwrap_err();
     assert!(error.to_string().contains("more than 3 distinct stacks"));
+}
+
+#[test]
+fn what_is_sent_to_another_server_is_merged_as_what_was_counted_here() {
+    let mut state = 0xfeed_u64;
+    let mut next = move |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let empty = || StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
+    for turn in 0..50 {
+        let periods = if turn % 2 == 0 { [50, 50] } else { [10, 40] };
+        let mut part = || -> Vec<(i64, i64)> {
+            let stack = |next: &mut dyn FnMut(u64) -> u64| (next(9) as i64).wrapping_mul(i64::MAX / 5) - 3;
+            (0..next(60))
+                .map(|_| (stack(&mut next), next(1_000_000_000) as i64))
+                .collect()
+        };
+        let parts = [part(), part(), part()];
+        let [one, two, three] = [0, 1, 2].map(|i| counted(&parts[i..=i], periods));
+        // Of two threads, whose stacks are partly the same.
+        let mut other = two;
+        other.merge(three).unwrap();
+        let sent = encode(other.clone()).unwrap();
+        let back = decode(empty(), &sent).unwrap();
+        assert_eq!(content(&back), content(&other), "turn {turn}");
+        let (mut here, mut merged) = (one.clone(), one);
+        here.merge(other).unwrap();
+        merged.merge(back).unwrap();
+        assert_eq!(content(&merged), content(&here), "turn {turn}");
+        assert_eq!(content(&merged), content(&counted(&parts, periods)), "turn {turn}");
+        for cut in 0..sent.len() {
+            assert!(decode(empty(), &sent[..cut]).is_err(), "{cut} of {} bytes", sent.len());
+        }
+    }
+}
+
+#[test]
+fn more_stacks_than_are_allowed_are_refused_before_there_is_room_for_them() {
+    let many: Vec<(i64, i64)> = (0..1_000).map(|id| (id, 1)).collect();
+    let sent = encode(counted(&[many], [50, 50])).unwrap();
+    let few = StackCounts::new(Steps::parts(WINDOW, 4), None, 999);
+    let refused = decode(few, &sent).unwrap_err();
+    assert!(refused.to_string().contains("1000 stacks, at most 999"), "{refused}");
+}
+
+#[test]
+fn memory_is_asked_for_before_it_is_taken() {
+    let many: Vec<(i64, i64)> = (0..1_000).map(|id| (id, 1)).collect();
+    let empty = || StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
+    for (periods, of_cell) in [([50, 50], 4), ([10, 40], 12)] {
+        let mut stacks = many.clone();
+        stacks.push((0, 999_999_999));
+        let sent = encode(counted(&[stacks], periods)).unwrap();
+        let mut asked = 0;
+        let mut room = |bytes: usize| {
+            asked = bytes;
+            bytes < 10_000
+        };
+        let refused = decode_within(empty(), &sent, &mut room).unwrap_err();
+        assert!(refused.to_string().contains("no memory"), "{refused}");
+        assert!(asked >= 1_000 * 4 * of_cell, "{asked} bytes");
+        let read = decode_within(empty(), &sent, &mut |bytes: usize| bytes == asked).unwrap();
+        assert!(read.bytes() >= asked);
+    }
+}
+
+#[test]
+fn what_many_have_counted_takes_no_more_memory_than_what_a_few_have() {
+    for periods in [[50, 50], [10, 40]] {
+        let part = |number: i64| -> Vec<(i64, i64)> {
+            let stack = |at: i64| (at * 7 + number % 3).wrapping_mul(i64::MAX / 999);
+            (0..300)
+                .map(|at| (stack(at), at * number * 1_000_003 % 1_000_000_000))
+                .collect()
+        };
+        let parts: Vec<Vec<(i64, i64)>> = (1..=40).map(part).collect();
+        let mut whole = counted(&parts[..1], periods);
+        let one = counted(&parts, periods).bytes();
+        for number in 1..parts.len() {
+            whole.merge(counted(&parts[number..=number], periods)).unwrap();
+            whole.pack();
+            assert_eq!(
+                content(&whole),
+                content(&counted(&parts[..=number], periods)),
+                "{number}"
+            );
+        }
+        assert!(whole.bytes() < 5 * one, "{} bytes, as one it has {one}", whole.bytes());
+        // Sent on, it is what it was.
+        let empty = StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
+        let back = decode(empty, &encode(whole.clone()).unwrap()).unwrap();
+        assert_eq!(content(&back), content(&whole));
+    }
 }

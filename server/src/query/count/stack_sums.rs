@@ -5,6 +5,7 @@
 use crate::hash::MixState;
 use crate::query::ask::unit::Unit;
 use crate::query::count::matrix::Matrix;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::periods::Periods;
 use crate::query::count::weighted::{WeightedCounts, in_order};
 use crate::query::limits::error::QueryError;
@@ -26,6 +27,8 @@ pub(crate) struct StackSums {
     ids: Vec<i64>,
     /// What others have counted: stacks with their slots, of each of them apart. A stack may be among several.
     merged: Vec<Vec<(i64, u32)>>,
+    /// How many stacks there were when each stood once.
+    packed: usize,
     /// Samples of each slot in each cell.
     cells: Matrix<u32>,
     /// CPU time of each cell in nanoseconds; empty as long as all samples of each window have the same period.
@@ -43,6 +46,7 @@ impl StackSums {
             slots: HashMap::default(),
             ids: Vec::new(),
             merged: Vec::new(),
+            packed: 0,
             cells: Matrix::new(cells),
             values: Matrix::new(cells),
         }
@@ -116,7 +120,7 @@ impl StackSums {
             let (values, cells) = (self.values.of_mut(slot), self.cells.of(slot));
             for (range, period_ns) in self.ranges.iter().zip(&before) {
                 for cell in range.clone() {
-                    values[cell] = i64::from(cells[cell]) * period_ns.unwrap_or(0);
+                    values[cell] = period_ns.unwrap_or(0).saturating_mul(i64::from(cells[cell]));
                 }
             }
         }
@@ -227,6 +231,30 @@ impl StackSums {
         }
     }
 
+    /// Adds up what several have counted, once that may be more than half of what is there: so it takes no more than
+    /// about twice the memory of what it is, however many have counted. Rows are added no more.
+    pub(crate) fn pack(&mut self) {
+        if self.merged.is_empty() || self.most_stacks() <= 2 * self.packed {
+            return;
+        }
+        let (ids, slots) = self.ordered();
+        // By slot: each moves to a place before it, behind those that have moved.
+        let mut kept: Vec<(u32, i64)> = slots.iter().copied().zip(ids.iter().copied()).collect();
+        kept.sort_unstable();
+        let differ = self.differ();
+        for (to, (from, _)) in kept.iter().enumerate() {
+            self.cells.shift(*from as usize, to);
+            if differ {
+                self.values.shift(*from as usize, to);
+            }
+        }
+        self.cells.truncate(kept.len());
+        self.values.truncate(kept.len());
+        self.packed = kept.len();
+        self.slots = HashMap::default();
+        self.ids = kept.into_iter().map(|(_, id)| id).collect();
+    }
+
     /// Stacks, of which those that several have counted may count as often.
     fn most_stacks(&self) -> usize {
         self.ids.len() + self.merged.iter().map(Vec::len).sum::<usize>()
@@ -269,6 +297,58 @@ impl StackSums {
             self.merged.push(list);
         }
         self.check_limit()
+    }
+}
+
+impl StackSums {
+    /// For another server: each stack once, in the order of ids, with its cells. `write_ids` writes what stands for the
+    /// ids.
+    pub(crate) fn write(
+        mut self,
+        to: &mut PartialWriter,
+        write_ids: impl FnOnce(&[i64], &mut PartialWriter) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let (ids, slots) = self.ordered();
+        self.periods.iter().for_each(|periods| periods.write(to));
+        write_ids(&ids[..], to)?;
+        for slot in slots.iter() {
+            to.cells(self.cells.of(*slot as usize).iter().map(|count| u64::from(*count)));
+        }
+        if self.differ() {
+            for slot in slots.iter() {
+                to.cells(self.values.of(*slot as usize).iter().map(|value| *value as u64));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what another server wrote into sums that have nothing. `read_ids` is told how many there may be, and
+    /// returns no two alike.
+    pub(crate) fn read(
+        &mut self,
+        from: &mut PartialReader<'_>,
+        read_ids: impl FnOnce(&mut PartialReader<'_>, usize) -> Result<Vec<i64>, Malformed>,
+    ) -> Result<(), Malformed> {
+        for periods in &mut self.periods {
+            *periods = Periods::read(from)?;
+        }
+        let (ids, width) = (read_ids(from, self.limit)?, self.width());
+        let of_values = if self.differ() { size_of::<i64>() } else { 0 };
+        from.takes(ids.len() * (size_of::<i64>() + width * (size_of::<u32>() + of_values)))?;
+        for slot in 0..ids.len() {
+            self.cells.grow(slot + 1);
+            let cells = self.cells.of_mut(slot);
+            from.cells(width, |at, count| cells[at] = u32::try_from(count).unwrap_or(u32::MAX))?;
+        }
+        if self.differ() {
+            for slot in 0..ids.len() {
+                self.values.grow(slot + 1);
+                let values = self.values.of_mut(slot);
+                from.cells(width, |at, value| values[at] = value as i64)?;
+            }
+        }
+        self.ids = ids;
+        Ok(())
     }
 }
 

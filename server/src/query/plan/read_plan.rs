@@ -60,4 +60,29 @@ impl ReadPlan {
             pool: snapshot.memory_pool().clone(),
         })
     }
+
+    /// Of row groups that another server has found.
+    pub(crate) fn of_units(
+        snapshot: &Snapshot,
+        question: &Question,
+        scope: &ResolvedSelector,
+        units: Vec<RowGroupTask>,
+    ) -> ReadPlan {
+        ReadPlan {
+            units,
+            test: Arc::new(RowTest::new(question, scope)),
+            reader: snapshot.reader.clone(),
+            pool: snapshot.memory_pool().clone(),
+        }
+    }
+
+    /// The same for other row groups.
+    pub(crate) fn with_units(&self, units: Vec<RowGroupTask>) -> ReadPlan {
+        ReadPlan {
+            units,
+            test: self.test.clone(),
+            reader: self.reader.clone(),
+            pool: self.pool.clone(),
+        }
+    }
 }

@@ -6,12 +6,13 @@ use crate::column::runs::run_length;
 use crate::query::ask::time::Window;
 use crate::query::plan::resolution::{TimeResolution, Times};
 use crate::store::{HOUR_NS, MINUTE_NS, TEN_SECONDS_NS};
+use serde::{Deserialize, Serialize};
 
 /// The steps of roll-ups, the longest first.
 const GRAINS_NS: [i64; 3] = [HOUR_NS, MINUTE_NS, TEN_SECONDS_NS];
 
 /// A window cut into steps, the last of which may be shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steps {
     /// What is cut.
     pub window: Window,
@@ -24,7 +25,7 @@ pub struct Steps {
 }
 
 /// Minutes or hours that lie whole in a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Grid {
     first_ns: i64,
     grain_ns: i64,
@@ -114,6 +115,34 @@ impl Steps {
             count: 1,
             grid: None,
         }
+    }
+
+    /// Whether every time of the window has a step, of at most so many: of steps that another server wrote.
+    pub(crate) fn are_sound(&self, most: usize) -> bool {
+        let Window { from_ns, until_ns } = self.window;
+        if from_ns < 0 || until_ns <= from_ns || until_ns > i64::MAX / 2 {
+            return false;
+        }
+        let length_ns = until_ns - from_ns;
+        // Where so many steps of so many nanoseconds end.
+        let end = |first_ns: i64, count: usize, step_ns: i64| {
+            let count = i64::try_from(count).ok()?;
+            first_ns.checked_add(count.checked_mul(step_ns)?)
+        };
+        let fits_grid = self.grid.is_none_or(
+            |Grid {
+                 first_ns,
+                 grain_ns,
+                 count,
+             }| {
+                let ends = end(first_ns, count, grain_ns).is_some_and(|ns| ns <= until_ns);
+                ends && first_ns >= from_ns && grain_ns > 0 && self.count <= count && count <= 1 << 40
+            },
+        );
+        (1..=most).contains(&self.count)
+            && (1..=i64::MAX / 8).contains(&self.step_ns)
+            && end(0, self.count - 1, self.step_ns).is_some_and(|ns| ns <= length_ns.saturating_add(self.step_ns))
+            && fits_grid
     }
 
     /// How well times have to be known.
@@ -275,6 +304,61 @@ mod tests {
             at = until;
         }
         assert_eq!(at, steps.window.until_ns, "{steps:?}");
+    }
+
+    #[test]
+    fn steps_that_are_made_here_are_sound_and_made_up_ones_are_not() {
+        let day = 24 * 60 * MINUTE;
+        for window in [
+            window(0, 1),
+            window(30 * S, 95 * MINUTE),
+            window(90 * MINUTE + 7, 400 * day),
+        ] {
+            for steps in [
+                Steps::one(window),
+                Steps::parts(window, 8),
+                Steps::hours(window, 8),
+                Steps::chart(window, MINUTE),
+                Steps::chart(window, 7 * S),
+                Steps::of(window, 30 * day),
+            ] {
+                assert!(steps.are_sound(10_000_000), "{steps:?}");
+            }
+        }
+        let sound = Steps::chart(window(0, 10 * MINUTE), MINUTE);
+        assert!(sound.are_sound(10) && !sound.are_sound(9));
+        let with_grid = |first_ns, grain_ns, count| {
+            let grid = Some(Grid {
+                first_ns,
+                grain_ns,
+                count,
+            });
+            Steps { grid, ..sound }
+        };
+        for made_up in [
+            Steps { count: 0, ..sound },
+            Steps { step_ns: 0, ..sound },
+            Steps { step_ns: -1, ..sound },
+            Steps {
+                step_ns: i64::MAX,
+                ..sound
+            },
+            Steps {
+                window: window(5, 5),
+                ..sound
+            },
+            Steps {
+                window: window(0, i64::MAX),
+                ..sound
+            },
+            with_grid(0, 0, 10),
+            with_grid(i64::MAX, 1, 10),
+            with_grid(0, i64::MAX, 10),
+            with_grid(0, MINUTE, 9),
+            with_grid(0, 1, usize::MAX),
+        ] {
+            assert!(!made_up.are_sound(10), "{made_up:?}");
+        }
     }
 
     #[test]

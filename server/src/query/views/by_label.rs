@@ -10,6 +10,7 @@ use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::scope::{ResolvedSelector, scope};
+use crate::query::plan::shares::counting::{Counting, GroupsOf, label_name};
 use crate::query::plan::small_tables::collect_rows;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::stack_cache::{NO_TREE, StackCache};
@@ -17,6 +18,7 @@ use crate::query::views::engine::Engine;
 use crate::query::views::facets::each_of::EachOf;
 use crate::query::views::matching::{OnlyStacks, StackIds};
 use crate::query::views::selected::count_selected;
+use crate::query::views::selected::spread::count_spread;
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
@@ -34,7 +36,7 @@ pub(crate) struct Extra {
 }
 
 /// The values of a label that are groups of their own.
-type ToldApart = Arc<HashSet<Arc<str>>>;
+pub(crate) type ToldApart = Arc<HashSet<Arc<str>>>;
 
 /// What a chart of a label's busiest values, and a table of all, are made of.
 pub(crate) struct Charted {
@@ -124,29 +126,24 @@ async fn counted(
     extra: Extra,
     told_apart: Option<&[ToldApart]>,
 ) -> Result<Vec<Grouped>, QueryError> {
-    let days = Days::of(question.window);
-    let mut sources = Vec::with_capacity(labels.len());
-    for label in labels {
-        sources.push(source(snapshot, &days, *label).await?);
-    }
-    let selected = scope(snapshot, question).await?;
     let limits = engine.limits();
-    let groups = || {
-        let of = |(place, (column, by)): (usize, &(&'static str, GroupBy))| {
-            GroupCounts::new(column, by.clone(), steps, limits.cells)
-                .without(question.except)
-                .spreading(WAITS.contains(&question.profile.as_str()))
-                .telling_apart(told_apart.map(|names| names[place].clone()))
-        };
-        sources.iter().enumerate().map(of)
-    };
+    let by = GroupsBy::new(snapshot, question, labels, (steps, limits.cells), told_apart).await?;
+    let selected = scope(snapshot, question).await?;
+    let counting = by.counting(labels, extra.quality.then_some(limits.stacks));
     if !extra.quality {
-        let new = || EachOf::new(groups());
-        let (counted, _) = scan_only(snapshot, question, &selected, extra.only, new).await?;
+        let new = || by.alone();
+        let (counted, _) = match extra.only {
+            None => count_spread(&engine.spread, snapshot, question, &selected, counting, new).await?,
+            only => scan_only(snapshot, question, &selected, only, new).await?,
+        };
         return Ok(counted.each.into_iter().map(GroupCounts::grouped).collect());
     }
-    let new = || EachOf::new(groups().map(|groups| GroupStacks::new(groups.with_modes(), limits.stacks)));
-    let (counted, _held) = scan_only(snapshot, question, &selected, extra.only, new).await?;
+    let new = || by.with_stacks(limits.stacks);
+    let (counted, _held) = match extra.only {
+        None => count_spread(&engine.spread, snapshot, question, &selected, counting, new).await?,
+        only => scan_only(snapshot, question, &selected, only, new).await?,
+    };
+    let days = Days::of(question.window);
     let mut all = Vec::with_capacity(labels.len());
     for of_label in counted.each {
         let (mut grouped, stacks) = of_label.grouped();
@@ -156,6 +153,73 @@ async fn counted(
         all.push(grouped);
     }
     Ok(all)
+}
+
+/// What counts by each of some labels, before it has counted.
+pub(crate) struct GroupsBy {
+    each: Vec<GroupCounts>,
+    steps: Steps,
+    cells: usize,
+    told_apart: Option<Vec<ToldApart>>,
+}
+
+impl GroupsBy {
+    /// At most so many cells of a label are counted. `told_apart`: of each label the values that are groups of their
+    /// own.
+    pub(crate) async fn new(
+        snapshot: &Snapshot,
+        question: &Question,
+        labels: &[Label],
+        (steps, cells): (Steps, usize),
+        told_apart: Option<&[ToldApart]>,
+    ) -> Result<GroupsBy, QueryError> {
+        let days = Days::of(question.window);
+        let mut each = Vec::with_capacity(labels.len());
+        for (place, label) in labels.iter().enumerate() {
+            let (column, by) = source(snapshot, &days, *label).await?;
+            let counts = GroupCounts::new(column, by, steps, cells)
+                .without(question.except)
+                .spreading(WAITS.contains(&question.profile.as_str()))
+                .telling_apart(told_apart.and_then(|names| names.get(place).cloned()));
+            each.push(counts);
+        }
+        Ok(GroupsBy {
+            each,
+            steps,
+            cells,
+            told_apart: told_apart.map(<[ToldApart]>::to_vec),
+        })
+    }
+
+    /// In words for another server.
+    fn counting(&self, labels: &[Label], stacks: Option<usize>) -> Counting {
+        let names = |names: &ToldApart| -> Vec<String> {
+            let mut names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            names.sort_unstable();
+            names
+        };
+        Counting::Groups(GroupsOf {
+            labels: labels.iter().map(|label| label_name(*label)).collect(),
+            steps: self.steps,
+            cells: self.cells,
+            told_apart: self
+                .told_apart
+                .as_ref()
+                .map(|of_labels| of_labels.iter().map(names).collect()),
+            stacks,
+        })
+    }
+
+    /// Counts alone.
+    pub(crate) fn alone(&self) -> EachOf<GroupCounts> {
+        EachOf::new(self.each.iter().cloned())
+    }
+
+    /// Counts with user mode, and the time of at most so many pairs of group and stack.
+    pub(crate) fn with_stacks(&self, stacks: usize) -> EachOf<GroupStacks> {
+        let each = self.each.iter().cloned();
+        EachOf::new(each.map(|groups| GroupStacks::new(groups.with_modes(), stacks)))
+    }
 }
 
 /// Scans for samples of some stacks alone, where there are such.

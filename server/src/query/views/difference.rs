@@ -4,7 +4,6 @@ use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::count::observed_time::ObservedTime;
 use crate::query::count::periods::Counted;
-use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::{InSteps, WeightedCounts};
 use crate::query::difference::chains::Chains;
 use crate::query::difference::judge::{
@@ -163,16 +162,14 @@ async fn together(
     };
     let [base_steps, steps] = [&base, &comparison].map(|question| parts(snapshot, question.window, PARTS));
     let selected = scope(snapshot, &both_sides).await?;
-    let limit = engine.limits().stacks;
     let windows = [(base_steps, base.except), (steps, comparison.except)];
     let kinds = tokio::try_join!(engine.kind(snapshot, &base), engine.kind(snapshot, &comparison))?;
     let observed = [
         (&base, base_steps, kinds.0.marked),
         (&comparison, steps, kinds.1.marked),
     ];
-    let new = || StackCounts::of_two(windows, limit);
     let ((counts, held), [base_exposure, exposure]) = tokio::try_join!(
-        counted(snapshot, &both_sides, &selected, new, grouping),
+        counted(engine, snapshot, &both_sides, &selected, &windows, grouping),
         observe_each(snapshot, observed),
     )?;
     let units = [kinds.0.unit, kinds.1.unit];

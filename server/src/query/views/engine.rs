@@ -4,6 +4,7 @@ use crate::query::ask::question::{Question, RuntimeFrames};
 use crate::query::limits::admission::{Admission, Limits};
 use crate::query::limits::error::QueryError;
 use crate::query::tree::stack_cache::StackCache;
+use crate::query::views::selected::exchange::Spread;
 use crate::query::views::type_table::Types;
 use std::future::Future;
 
@@ -16,6 +17,8 @@ pub struct Engine {
     /// With runtimes' own frames.
     whole: StackCache,
     pub(crate) types: Types,
+    /// Over which servers it counts.
+    pub(crate) spread: Spread,
 }
 
 impl Default for Engine {
@@ -31,8 +34,15 @@ impl Engine {
             folded: StackCache::new(limits.dictionary_bytes, RuntimeFrames::Fold),
             whole: StackCache::new(limits.dictionary_bytes, RuntimeFrames::Show),
             types: Types::default(),
+            spread: Spread::default(),
             admission: Admission::new(limits),
         }
+    }
+
+    /// Has other servers count a part of what large questions ask for.
+    #[must_use]
+    pub fn spreading(self, spread: Spread) -> Engine {
+        Engine { spread, ..self }
     }
 
     /// The stacks that a question is about. Those with runtimes' own frames are kept until somebody asks without them:

@@ -2,6 +2,7 @@
 
 use crate::label::Label;
 use crate::query::ask::question::Question;
+use crate::query::count::cell_plan::CountedWindow;
 use crate::query::count::observed_time::ObservedTime;
 use crate::query::count::periods::{Counted, Periods};
 use crate::query::count::stack_counts::StackCounts;
@@ -11,6 +12,7 @@ use crate::query::limits::parallel::blocking;
 use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::scope::{ResolvedSelector, scope};
+use crate::query::plan::shares::counting::Counting;
 use crate::query::plan::sources::parts;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::label_rows::LabelRows;
@@ -20,8 +22,8 @@ use crate::query::tree::stack_cache::ONE_TREE;
 use crate::query::views::engine::Engine;
 use crate::query::views::grouping::{GroupedStacks, Grouping};
 use crate::query::views::matching::FrameMatch;
-use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
+use crate::query::views::selected::spread::count_spread;
 use crate::store::Snapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -178,10 +180,9 @@ pub(crate) async fn side(
     };
     let selected = scope(snapshot, &question).await?;
     let kind = engine.kind(snapshot, &question).await?;
-    let limit = engine.limits().stacks;
-    let new = || StackCounts::new(steps, question.except, limit);
+    let windows = [(steps, question.except)];
     let ((counts, held), exposure) = tokio::try_join!(
-        counted(snapshot, &question, &selected, new, grouping),
+        counted(engine, snapshot, &question, &selected, &windows, grouping),
         observe(snapshot, &question, steps, kind.marked),
     )?;
     let counts = counts.weighed(&kind.unit);
@@ -194,21 +195,28 @@ pub(crate) async fn side(
     })
 }
 
-/// Counts by stack, or by group and stack.
+/// Counts of these windows by stack, or by group and stack.
 pub(crate) async fn counted(
+    engine: &Engine,
     snapshot: &Snapshot,
     question: &Question,
     selected: &ResolvedSelector,
-    new: impl Fn() -> StackCounts,
+    windows: &[CountedWindow],
     grouping: Option<&Grouping>,
 ) -> Result<(StackCounts, Reservation), QueryError> {
+    let (limit, spread) = (engine.limits().stacks, &engine.spread);
+    let new = || StackCounts::of(windows, limit);
+    let windows = windows.to_vec();
     match grouping {
-        None => count_selected(snapshot, question, selected, new).await,
+        None => {
+            let counting = Counting::Stacks { windows, limit };
+            count_spread(spread, snapshot, question, selected, counting, new).await
+        }
         Some(grouping) => {
-            let (grouped, held) = count_selected(snapshot, question, selected, || {
-                GroupedStacks::new(new(), grouping.clone())
-            })
-            .await?;
+            let group = grouping.label_names().to_vec();
+            let counting = Counting::Pairs { windows, group, limit };
+            let new = || GroupedStacks::new(new(), grouping.clone());
+            let (grouped, held) = count_spread(spread, snapshot, question, selected, counting, new).await?;
             Ok((grouped.counts, held))
         }
     }

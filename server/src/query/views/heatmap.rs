@@ -5,16 +5,19 @@ use crate::column::coded::Projection;
 use crate::query::ask::question::Question;
 use crate::query::count::adders::period_of_code;
 use crate::query::count::observed_time::ObservedTime;
+use crate::query::count::partial::Partial;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::periods::{Counted, Periods};
 use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::columns::{TIMES, codes};
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
+use crate::query::plan::shares::counting::Counting;
 use crate::query::plan::steps::Steps;
 use crate::query::views::engine::Engine;
-use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
+use crate::query::views::selected::spread::count_spread;
 use crate::store::Snapshot;
 
 /// Rows that an answer has when the question does not say: of columns of a second, 20 ms each.
@@ -58,12 +61,54 @@ pub struct Heatmap {
     pub exposure: ObservedTime,
 }
 
-#[derive(Debug)]
-struct HeatmapCounts {
+#[derive(Debug, Clone)]
+pub(crate) struct HeatmapCounts {
     grid: Grid,
     samples: Vec<u32>,
     values_ns: Vec<i64>,
     periods: Periods,
+}
+
+impl HeatmapCounts {
+    /// Of nothing yet.
+    pub(crate) fn new(grid: Grid) -> HeatmapCounts {
+        let cells = grid.columns.count.saturating_mul(grid.rows).min(MAX_CELLS);
+        HeatmapCounts {
+            grid,
+            samples: vec![0; cells],
+            values_ns: vec![0; cells],
+            periods: Periods::default(),
+        }
+    }
+}
+
+/// Where all samples have the same value, their number says it all.
+impl Partial for HeatmapCounts {
+    fn write(self, to: &mut PartialWriter) -> Result<(), QueryError> {
+        self.periods.write(to);
+        to.cells(self.samples.iter().map(|samples| u64::from(*samples)));
+        if self.periods.differ() {
+            to.cells(self.values_ns.iter().map(|value| *value as u64));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, from: &mut PartialReader<'_>) -> Result<(), Malformed> {
+        self.periods = Periods::read(from)?;
+        let (samples, values_ns) = (&mut self.samples, &mut self.values_ns);
+        let cells = samples.len();
+        from.cells(cells, |cell, count| {
+            samples[cell] = u32::try_from(count).unwrap_or(u32::MAX)
+        })?;
+        if self.periods.differ() {
+            return from.cells(cells, |cell, value| values_ns[cell] = value as i64);
+        }
+        let only = self.periods.only().unwrap_or_default();
+        for (value_ns, samples) in values_ns.iter_mut().zip(samples) {
+            *value_ns = only.saturating_mul(i64::from(*samples));
+        }
+        Ok(())
+    }
 }
 
 impl Accumulator for HeatmapCounts {
@@ -125,15 +170,14 @@ pub async fn heatmap(
     }
     let selected = scope(snapshot, &question).await?;
     let kind = engine.kind(snapshot, &question).await?;
-    let new = || HeatmapCounts {
-        grid,
-        samples: vec![0; count],
-        values_ns: vec![0; count],
-        periods: Periods::default(),
+    let counting = Counting::Heatmap {
+        columns: grid.columns,
+        rows: grid.rows,
     };
+    let new = || HeatmapCounts::new(grid);
     let one = Steps::one(question.window);
     let ((cells, _held), exposure) = tokio::try_join!(
-        count_selected(snapshot, &question, &selected, new),
+        count_spread(&engine.spread, snapshot, &question, &selected, counting, new),
         observe(snapshot, &question, one, kind.marked)
     )?;
     let exposure = exposure.with_samples(cells.periods.samples, one);
@@ -164,7 +208,37 @@ pub async fn heatmap(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::coded::{CodedColumn, Column};
     use crate::query::ask::time::Window;
+    use crate::query::count::partial::{decode, encode};
+
+    #[test]
+    fn what_is_sent_is_what_was_counted() {
+        let window = Window {
+            from_ns: 0,
+            until_ns: 10_000,
+        };
+        let grid = Grid {
+            columns: Steps::of(window, 1_000),
+            rows: 7,
+        };
+        for values in [[50, 50], [50, 70]] {
+            let mut counts = HeatmapCounts::new(grid);
+            let times: Vec<i64> = (0..500).map(|at| at * at % 10_000).collect();
+            let of_rows = (0..times.len()).map(|row| Some(values[row % 2]));
+            let values = Column::Codes(CodedColumn::of_numbers(of_rows));
+            counts
+                .add(&Rows::new(vec![values, Column::Numbers(times)], None))
+                .unwrap();
+            let sent = encode(counts.clone()).unwrap();
+            let back = decode(HeatmapCounts::new(grid), &sent).unwrap();
+            assert_eq!((back.samples, back.values_ns), (counts.samples, counts.values_ns));
+            assert_eq!(back.periods, counts.periods);
+            for cut in 0..sent.len() {
+                assert!(decode(HeatmapCounts::new(grid), &sent[..cut]).is_err(), "{cut}");
+            }
+        }
+    }
 
     #[test]
     fn a_time_is_in_the_column_and_row_of_its_offset() {

@@ -15,12 +15,13 @@ use crate::query::plan::columns::codes;
 use crate::query::plan::days::Days;
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
+use crate::query::plan::shares::counting::Counting;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::leaves::Leaves;
 use crate::query::tree::nodes::{Kind, Name, Shape, Tree};
 use crate::query::tree::stack_cache::ONE_TREE;
 use crate::query::views::engine::Engine;
-use crate::query::views::selected::count_selected;
+use crate::query::views::selected::spread::count_spread;
 use crate::store::Snapshot;
 use regex::Regex;
 use std::collections::HashSet;
@@ -181,10 +182,10 @@ pub(crate) async fn matching_stacks(
 ) -> Result<Matched, QueryError> {
     let selected = scope(snapshot, question).await?;
     let (steps, limit) = (Steps::one(question.window), engine.limits().stacks);
-    let (counts, held) = count_selected(snapshot, question, &selected, || {
-        StackCounts::new(steps, question.except, limit)
-    })
-    .await?;
+    let windows = vec![(steps, question.except)];
+    let (counting, spread) = (Counting::Stacks { windows, limit }, &engine.spread);
+    let new = || StackCounts::new(steps, question.except, limit);
+    let (counts, held) = count_spread(spread, snapshot, question, &selected, counting, new).await?;
     let WeightedCounts { ids, periods, .. } = counts.weighed(&Unit::time());
     let leaves = engine
         .dictionary(question)

@@ -15,6 +15,7 @@ pub(crate) mod matching;
 pub(crate) mod profile_types;
 pub(crate) mod selected;
 pub(crate) mod series;
+pub(crate) mod shares;
 pub(crate) mod state;
 pub(crate) mod timeline;
 pub(crate) mod top;

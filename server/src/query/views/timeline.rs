@@ -1,5 +1,7 @@
 //! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
 
+mod sent;
+
 use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
 use crate::label::Label;
@@ -15,6 +17,7 @@ use crate::query::plan::columns::{TIMES, codes};
 use crate::query::plan::days::Days;
 use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
+use crate::query::plan::shares::counting::Counting;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::frame::Stacks;
 use crate::query::tree::nodes::{Shape, Tree};
@@ -25,6 +28,7 @@ use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
 use crate::query::views::selected::count_selected;
 use crate::query::views::selected::senders::observe;
+use crate::query::views::selected::spread::count_spread;
 use crate::query::views::waits::of_series::{ASLEEP, CLASS, STATE, of_series, of_type};
 use crate::query::views::waits::wakers::{Ends, Waker, around_waits, wakers};
 use crate::store::Snapshot;
@@ -104,8 +108,8 @@ pub struct Waits {
 }
 
 /// The earliest samples of a selection.
-#[derive(Debug)]
-struct Earliest {
+#[derive(Debug, Clone)]
+pub(crate) struct Earliest {
     limit: usize,
     /// The type of what it takes.
     profile: u8,
@@ -120,6 +124,16 @@ fn texts(codes: &CodedColumn) -> Vec<Arc<str>> {
 }
 
 impl Earliest {
+    /// Of at most so many, none of them yet.
+    pub(crate) fn new(limit: usize, profile: u8) -> Earliest {
+        Earliest {
+            limit,
+            profile,
+            moments: BinaryHeap::new(),
+            complete: true,
+        }
+    }
+
     fn take(&mut self, moment: TimedSample) {
         if self.moments.len() < self.limit {
             self.moments.push(moment);
@@ -218,16 +232,12 @@ pub async fn timeline(
         let others = WAITS.into_iter().filter(|profile| *profile != question.profile);
         asked.extend(others.map(|profile| of_type(&question, profile)));
     }
-    let new = |profile| Earliest {
-        limit,
-        profile,
-        moments: BinaryHeap::new(),
-        complete: true,
-    };
+    let new = |profile| Earliest::new(limit, profile);
     let (mut earliest, mut held) = (new(0), Vec::new());
     for (profile, of_type) in (0..).zip(&asked) {
         let selected = scope(snapshot, of_type).await?;
-        let (found, of_found) = count_selected(snapshot, of_type, &selected, || new(profile)).await?;
+        let (counting, new) = (Counting::Earliest { limit, profile }, || new(profile));
+        let (found, of_found) = count_spread(&engine.spread, snapshot, of_type, &selected, counting, new).await?;
         earliest.merge(found)?;
         held.push(of_found);
     }
@@ -529,12 +539,7 @@ mod tests {
     }
 
     fn earliest(limit: usize, times: &[i64]) -> Earliest {
-        let mut earliest = Earliest {
-            limit,
-            profile: 0,
-            moments: BinaryHeap::new(),
-            complete: true,
-        };
+        let mut earliest = Earliest::new(limit, 0);
         for ts_ns in times {
             earliest.take(moment(*ts_ns));
         }

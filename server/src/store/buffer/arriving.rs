@@ -10,7 +10,7 @@ use crate::store::table::partition::partition_of;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{Field, Int32Type, SchemaRef};
 use arrow::error::ArrowError;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -337,6 +337,11 @@ impl Pending {
             _ => None,
         });
         samples.collect()
+    }
+
+    /// Whether they are samples that have one of these numbers.
+    pub(crate) fn is_one_of(&self, numbers: &HashSet<u64>) -> bool {
+        matches!(self, Self::Samples(samples) if numbers.contains(&samples.number()))
     }
 
     /// Those of other tables, in the whole schema.

@@ -6,6 +6,7 @@ use crate::store::buffer::seen_ids::{NewIds, SeenIds};
 use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
+use std::collections::HashMap;
 use tokio::sync::watch;
 
 type Outcome = Option<Result<(), StoreError>>;
@@ -18,8 +19,8 @@ pub(crate) struct CommitGroup {
     pub(crate) rows: [Vec<Pending>; Table::COUNT],
     pub(crate) batches: Vec<(String, i64)>,
     pub(crate) new_ids: Vec<NewIds>,
-    /// What its batches took of quotas.
-    pub(crate) taken: Vec<Taken>,
+    /// What its batches took of quotas; of one that has a number with that.
+    pub(crate) taken: Vec<(Option<(String, i64)>, Taken)>,
     pub(crate) bytes: u64,
     pub(crate) samples: usize,
     /// Accepted requests, those without rows included.
@@ -48,6 +49,8 @@ pub(crate) struct CommitQueue {
     pub(crate) group: CommitGroup,
     pub(crate) sender_window: SenderWindow<Waiter>,
     pub(crate) known: SeenIds,
+    /// Which samples are whose, of batches that wait for their commit; only where several servers write.
+    pub(crate) samples_of: HashMap<(String, i64), Vec<u64>>,
     pub(crate) quotas: QuotaLedger,
     /// Of the gathering group and of the one that is being written.
     pub(crate) bytes: u64,
@@ -60,6 +63,7 @@ impl CommitQueue {
             group: CommitGroup::new(),
             sender_window,
             known: SeenIds::default(),
+            samples_of: HashMap::new(),
             quotas,
             bytes: 0,
             stopping: false,

@@ -2,7 +2,7 @@
 //!
 //! What is counted is what is stored: a batch that was stored before counts no more, and one whose commit fails is
 //! given back. Memory is bounded by the quotas themselves: a series is remembered only up to its quota, and all quotas
-//! together have at most [`MOST_SERIES`].
+//! together have at most [`MOST_SERIES`]. Where several servers write, each knows what the others took a while ago.
 
 use crate::clock::DAY_NS;
 use crate::store::table::error::StoreError;
@@ -50,7 +50,10 @@ pub(crate) struct Taken {
 /// What was taken today by each name, and how often one was refused.
 #[derive(Debug, Default)]
 pub(crate) struct QuotaLedger {
+    /// By this server.
     pub(crate) used: BTreeMap<String, Used>,
+    /// By other servers on the same data; no series that is in `used`.
+    others: BTreeMap<String, Used>,
     /// Since the start.
     pub(crate) refused: BTreeMap<String, u64>,
     /// Whether bytes, and whether series, are others than when they were kept last.
@@ -81,10 +84,9 @@ impl QuotaLedger {
         series: &BTreeSet<i64>,
     ) -> Result<Taken, StoreError> {
         let day = day_of(now_ns);
-        let known = self.used.get(&quota.name).filter(|used| used.day == day);
-        let used_bytes = known.map_or(0, |used| used.bytes);
-        let used_series = known.map_or(0, |used| used.series.len() as u64);
-        let is_new = |id: &&i64| known.is_none_or(|used| !used.series.contains(*id));
+        let known = self.on_day(&quota.name, day);
+        let (used_bytes, used_series) = sum(&known);
+        let is_new = |id: &&i64| !known.iter().flatten().any(|used| used.series.contains(*id));
         let new: Vec<i64> = match quota.series_per_day {
             Some(_) => series.iter().filter(is_new).copied().collect(),
             None => Vec::new(),
@@ -153,7 +155,7 @@ impl QuotaLedger {
     }
 
     /// Takes back what a batch took, since it is not stored.
-    pub(crate) fn give_back(&mut self, taken: &[Taken]) {
+    pub(crate) fn give_back<'t>(&mut self, taken: impl IntoIterator<Item = &'t Taken>) {
         for taken in taken {
             let Some(used) = self.used.get_mut(&taken.name).filter(|used| used.day == taken.day) else {
                 continue;
@@ -169,9 +171,31 @@ impl QuotaLedger {
 
     /// What was taken today by one name: bytes, and series of those that are counted.
     pub(crate) fn used(&self, name: &str, now_ns: i64) -> (u64, u64) {
-        let used = self.used.get(name).filter(|used| used.day == day_of(now_ns));
-        used.map_or((0, 0), |used| (used.bytes, used.series.len() as u64))
+        sum(&self.on_day(name, day_of(now_ns)))
     }
+
+    /// What other servers took, in place of what was known of that.
+    pub(crate) fn know_others(&mut self, mut others: BTreeMap<String, Used>) {
+        for (name, other) in &mut others {
+            if let Some(own) = self.used.get(name).filter(|own| own.day == other.day) {
+                other.series.retain(|id| !own.series.contains(id));
+            }
+        }
+        self.others = others;
+    }
+
+    /// What was taken on a day by one name, by this server and by others.
+    fn on_day(&self, name: &str, day: i64) -> [Option<&Used>; 2] {
+        [&self.used, &self.others].map(|all| all.get(name).filter(|used| used.day == day))
+    }
+}
+
+/// Bytes and series of all.
+fn sum(known: &[Option<&Used>]) -> (u64, u64) {
+    let known = known.iter().flatten();
+    known.fold((0, 0), |(bytes, series): (u64, u64), used| {
+        (bytes.saturating_add(used.bytes), series + used.series.len() as u64)
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! the node that began it, so that nobody else can make its batches pass for repeats.
 
 use crate::store::table::transaction::Txn;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Ends the application id under which an instance's window is stored.
 const WINDOW_SUFFIX: &str = "#window";
@@ -98,28 +98,64 @@ impl<W: Clone> SenderWindow<W> {
             instances: HashMap::new(),
         };
         for txn in txns {
-            if let Some(instance) = txn.app_id.strip_suffix(OWNER_SUFFIX) {
-                let owner = Owner::of_version(txn.version);
-                let instance = senders.instance(instance);
-                instance.owner = owner;
-                instance.logged_owner = (owner, txn.updated_ms);
-                continue;
-            }
-            match txn.app_id.strip_suffix(WINDOW_SUFFIX) {
-                Some(instance) => {
-                    let window = txn.version as u64;
-                    let instance = senders.instance(instance);
-                    instance.window = window;
-                    instance.logged_window = window;
-                }
-                None => {
-                    let instance = senders.instance(&txn.app_id);
-                    instance.highest = txn.version;
-                    instance.updated_ms = txn.updated_ms;
-                }
-            }
+            senders.read(txn);
         }
         senders
+    }
+
+    /// Takes in what the log says of an instance, which it names.
+    fn read<'t>(&mut self, txn: &'t Txn) -> &'t str {
+        if let Some(name) = txn.app_id.strip_suffix(OWNER_SUFFIX) {
+            let owner = Owner::of_version(txn.version);
+            let instance = self.instance(name);
+            instance.owner = owner;
+            instance.logged_owner = (owner, txn.updated_ms);
+            return name;
+        }
+        match txn.app_id.strip_suffix(WINDOW_SUFFIX) {
+            Some(name) => {
+                let window = txn.version as u64;
+                let instance = self.instance(name);
+                instance.window = window;
+                instance.logged_window = window;
+                name
+            }
+            None => {
+                let instance = self.instance(&txn.app_id);
+                instance.highest = txn.version;
+                instance.updated_ms = txn.updated_ms;
+                &txn.app_id
+            }
+        }
+    }
+
+    /// Takes in what another server has committed since: all of what one entry of the log, or the whole log, says.
+    /// Returns the batches that are pending here and are stored now: they are not pending any more.
+    pub(crate) fn apply(&mut self, txns: &[Txn]) -> Vec<(String, i64)> {
+        let names: BTreeSet<&str> = txns.iter().map(|txn| self.read(txn)).collect();
+        let mut stored = Vec::new();
+        for name in names {
+            let instance = self.instance(name);
+            let numbers = instance.pending.keys().copied();
+            for number in numbers.filter(|number| instance.has(*number)).collect::<Vec<_>>() {
+                instance.pending.remove(&number);
+                stored.push((name.to_owned(), number));
+            }
+        }
+        stored
+    }
+
+    /// Whether the log, as far as it was read, has a batch.
+    pub(crate) fn is_stored(&self, instance: &str, number: i64) -> bool {
+        self.instances
+            .get(instance)
+            .is_some_and(|instance| instance.has(number))
+    }
+
+    /// Each instance with its highest number and the window below it, as they are stored.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (&str, i64, u64)> {
+        let instances = self.instances.iter();
+        instances.map(|(name, instance)| (name.as_str(), instance.highest, instance.window))
     }
 
     fn instance(&mut self, name: &str) -> &mut Instance<W> {
@@ -468,6 +504,50 @@ mod tests {
         assert!(has_room("b", &[7], 2) && !has_room("b", &[0, 7], 2) && has_room("b", &[0, 7], 4));
         senders.forget_older(6);
         assert!(senders.instances.is_empty());
+    }
+
+    /// Two servers store batches of one instance in whatever order: each commits behind what it has read of the
+    /// other, as the log makes them do.
+    #[test]
+    fn two_servers_take_each_number_once_in_whatever_order() {
+        let mut state = 11_u64;
+        let mut below = |end: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % end
+        };
+        for _ in 0..200 {
+            let mut servers = [SenderWindow::<u8>::from_txns(&[]), SenderWindow::<u8>::from_txns(&[])];
+            let (mut stored, mut oldest) = (BTreeMap::<i64, u32>::new(), 1_i64);
+            while oldest < 150 {
+                // What a sender may have under way lies within 48 numbers; some of it goes to both.
+                let number = oldest + below(48) as i64;
+                for server in 0..2 {
+                    if below(3) > 0 && servers[server].check("a", number) == Seen::New {
+                        servers[server].add_pending("a", Owner::default(), number, 1, 9);
+                        let mut batches = vec![("a".to_owned(), number)];
+                        batches.retain(|(name, number)| !servers[server].is_stored(name, *number));
+                        let txns = servers[server].transactions(&batches, 5);
+                        servers[server].committed(&batches, 5);
+                        let late = below(2) == 0 && servers[1 - server].check("a", number) == Seen::New;
+                        if late {
+                            servers[1 - server].add_pending("a", Owner::default(), number, 1, 9);
+                        }
+                        let gone = servers[1 - server].apply(&txns);
+                        assert_eq!(gone, if late { batches.clone() } else { vec![] });
+                        for (_, number) in batches {
+                            *stored.entry(number).or_default() += 1;
+                        }
+                    }
+                }
+                while stored.contains_key(&oldest) {
+                    oldest += 1;
+                }
+            }
+            assert!(stored.values().all(|times| *times == 1), "{stored:?}");
+            for (number, server) in (1..oldest).flat_map(|number| [(number, 0), (number, 1)]) {
+                assert_eq!(servers[server].check("a", number), Seen::Committed, "number {number}");
+            }
+        }
     }
 
     #[test]

@@ -5,11 +5,19 @@ use crate::store::log::location::LogFolder;
 use crate::store::root::waiting::waiting;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
+use chrono::{DateTime, Utc};
 use deltalake_core::DeltaTable;
 use deltalake_core::checkpoints::create_checkpoint;
 use deltalake_core::logstore::LogStoreRef;
+use futures::TryStreamExt;
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Where several servers write, an entry stays at least for so long, by the store's own clock: one that slept must not
+/// find a gap where its next entry would go.
+const KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// A checkpoint to be written.
 pub(crate) struct Checkpoint {
@@ -43,8 +51,10 @@ impl Checkpoint {
         create_checkpoint(&delta, None)
             .await
             .map_err(StoreError::table(self.table, "write a checkpoint"))?;
-        let written = vec![checkpoint_name(self.version), HINT.to_owned()];
-        list_sums(self.table, &self.log, move |_| Ok(written)).await?;
+        if !self.log.root.is_shared() {
+            let written = vec![checkpoint_name(self.version), HINT.to_owned()];
+            list_sums(self.table, &self.log, move |_| Ok(written)).await?;
+        }
         self.remove_older(keep_commits).await
     }
 
@@ -64,11 +74,42 @@ impl Checkpoint {
             .range(..first)
             .map(|version| checkpoint_name(*version));
         let store = self.log_store.object_store(None);
+        let ages = match self.log.root.is_shared() {
+            true => Some(self.modified().await?),
+            false => None,
+        };
         for name in entries.chain(checkpoints) {
+            if let Some(ages) = &ages
+                && !is_old(ages, &name)
+            {
+                continue;
+            }
             let path = Path::from("_delta_log").join(name);
             let deleted = store.delete(&path).await;
             deleted.map_err(StoreError::table(self.table, "remove old log entries"))?;
         }
         Ok(())
     }
+
+    /// When each of the log's files was written, by the store's clock.
+    async fn modified(&self) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
+        let store = self.log_store.object_store(None);
+        let mut modified = HashMap::new();
+        let mut listed = store.list(Some(&Path::from("_delta_log")));
+        let failed = || StoreError::table(self.table, "remove old log entries");
+        while let Some(file) = listed.try_next().await.map_err(failed())? {
+            if let Some(name) = file.location.filename() {
+                modified.insert(name.to_owned(), file.last_modified);
+            }
+        }
+        Ok(modified)
+    }
+}
+
+/// Whether a file is that much older than the newest of all, which is the checkpoint that was just written.
+fn is_old(modified: &HashMap<String, DateTime<Utc>>, name: &str) -> bool {
+    let (Some(newest), Some(own)) = (modified.values().max(), modified.get(name)) else {
+        return false;
+    };
+    (*newest - *own).to_std().is_ok_and(|age| age > KEPT)
 }

@@ -50,7 +50,7 @@ fn place(entry: &[u8]) -> Option<usize> {
 }
 
 /// Whether a sealed entry is what was written; none for an entry without a hash.
-fn is_as_sealed(entry: &[u8]) -> Option<bool> {
+pub(crate) fn is_as_sealed(entry: &[u8]) -> Option<bool> {
     let at = place(entry)?;
     let digits = at..at + UNSEALED.len();
     let mut unsealed = entry.to_vec();
@@ -70,7 +70,7 @@ pub(crate) struct Sums(BTreeMap<String, String>);
 
 impl Sums {
     /// Those of a log's folder; none where there are none, a fault where they cannot be trusted.
-    fn read(log: &LogFolder) -> Result<Option<Sums>, Fault> {
+    pub(crate) fn read(log: &LogFolder) -> Result<Option<Sums>, Fault> {
         let Ok(content) = log.read(SUMS) else {
             return Ok(None);
         };
@@ -97,7 +97,19 @@ impl Sums {
                 sums.insert(name, hash.clone());
             }
         }
-        let json = serde_json::to_string(&sums).map_err(|error| RootError::new(&log.path_of(SUMS), error))?;
+        Sums(sums)
+            .encode()
+            .map_err(|error| RootError::new(&log.path_of(SUMS), error))
+    }
+
+    /// Those of these files alone, for a log that has no others.
+    pub(crate) fn only(&self, names: &[String]) -> serde_json::Result<Bytes> {
+        let of = |name: &String| Some((name.clone(), self.0.get(name)?.clone()));
+        Sums(names.iter().filter_map(of).collect()).encode()
+    }
+
+    fn encode(&self) -> serde_json::Result<Bytes> {
+        let json = serde_json::to_string(&self.0)?;
         Ok(format!("{:016x}\n{json}", xxh3_64(json.as_bytes())).into())
     }
 }
@@ -107,7 +119,7 @@ impl Sums {
 pub(crate) struct Listed {
     pub(crate) entries: BTreeSet<u64>,
     pub(crate) checkpoints: BTreeSet<u64>,
-    has_hint: bool,
+    pub(super) has_hint: bool,
 }
 
 pub(crate) fn entry_name(version: u64) -> String {
@@ -218,9 +230,21 @@ pub(crate) fn checkpoint_fault(log: &LogFolder, version: u64, sums: Option<&Sums
         Ok(content) => content,
         Err(fault) => return Some(fault),
     };
-    let intact = is_as_listed(sums, &name, &content)
+    checkpoint_fault_of(&name, content, sums)
+}
+
+fn checkpoint_fault_of(name: &str, content: Bytes, sums: Option<&Sums>) -> Option<Fault> {
+    let intact = is_as_listed(sums, name, &content)
         .unwrap_or_else(|| crate::store::log::transactions::checkpoint_txns(content).is_ok());
-    (!intact).then(|| fault(&name, "its content is not what was written"))
+    (!intact).then(|| fault(name, "its content is not what was written"))
+}
+
+/// What is wrong with the content of an entry or of a checkpoint.
+pub(crate) fn content_fault(name: &str, content: &Bytes, sums: Option<&Sums>) -> Option<Fault> {
+    match name.ends_with(".json") {
+        true => entry_fault_of(name, Ok(content.clone()), sums),
+        false => checkpoint_fault_of(name, content.clone(), sums),
+    }
 }
 
 /// What is wrong with an entry. One without a hash is the library's, which writes entries that change the table

@@ -5,10 +5,14 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod checksums;
+pub(crate) mod entries;
 pub(crate) mod location;
+mod looked;
 pub(crate) mod opening;
 pub(crate) mod orphan_commit;
+pub(crate) mod pinned;
 pub(crate) mod recover;
 pub(crate) mod schema;
+pub(crate) mod shared_log;
 pub(crate) mod table_log;
 pub(crate) mod transactions;

@@ -43,9 +43,20 @@ impl Loaded {
     }
 }
 
-/// Opens a table, creating it where there is none. A damaged log is mended first.
+/// Opens a table, creating it where there is none. A damaged log is mended first. Where several servers write, what
+/// lies there without an entry may be another's that is about to get one, and a log that is made anew would lose what
+/// others write meanwhile: neither is done there.
 pub(crate) async fn open(place: TableLocation) -> Result<Loaded, StoreError> {
     let table = place.table;
+    if place.root.is_shared() {
+        let (log, files, txns) = TableLog::over(&place).await?;
+        return Ok(Loaded {
+            log,
+            files,
+            txns,
+            faults: Vec::new(),
+        });
+    }
     let prepared = place.waiting(|place| place.root.prepare(&place.table_path())).await;
     prepared.map_err(place.root_failed("create its folder"))?;
     let faults = place.waiting(recover::faults).await;

@@ -1,16 +1,18 @@
 //! One table's Delta log: create, load, commit, checkpoint.
 //!
-//! The data directory is locked by one server, so a commit is "write the next version": nothing is listed or read
-//! before it, however many commits there are.
+//! Where one server has the data for itself, a commit is "write the next version": nothing is listed or read before
+//! it, however many commits there are. Where several servers write, commits go through `shared_log`.
 
 use crate::clock::Clock;
 use crate::store::log::checkpoint::Checkpoint;
 use crate::store::log::checksums::{self, CHECKSUM, UNSEALED, list_sums};
+use crate::store::log::entries;
 use crate::store::log::location::{LogFolder, TableLocation};
+use crate::store::log::looked::Looked;
 use crate::store::log::schema::{create, with_every_column};
 use crate::store::log::transactions::read_txns;
 use crate::store::root::contract::LogRoot;
-use crate::store::table::data_file::{ColumnRange, DataFile};
+use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use crate::store::table::transaction::Txn;
@@ -27,6 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// The field of `commitInfo` that tells an entry from all others.
+const WRITE: &str = "stakeoutWrite";
+
 /// Pause between looks at a log that cannot be read.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -35,6 +40,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum CommitError {
     /// The log does not have it: its files are waste.
     NotWritten(StoreError),
+    /// The log may have had it long ago: its files stay, and what is read next says whether it counts.
+    Late(StoreError),
     /// The log may have it, and the server stopped before that was known: its files stay, and the next start reads
     /// the truth.
     Unknown,
@@ -43,14 +50,36 @@ pub(crate) enum CommitError {
 impl From<CommitError> for StoreError {
     fn from(error: CommitError) -> Self {
         match error {
-            CommitError::NotWritten(error) => error,
+            CommitError::NotWritten(error) | CommitError::Late(error) => error,
             CommitError::Unknown => Self::Stopping,
         }
     }
 }
 
+/// What an entry is to say.
+#[derive(Debug)]
+pub(crate) struct Change<'c> {
+    pub(crate) add: Vec<Add>,
+    pub(crate) remove: &'c [Arc<DataFile>],
+    pub(crate) txns: &'c [Txn],
+    /// False for a rewrite of the same rows.
+    pub(crate) data_change: bool,
+}
+
+impl Change<'_> {
+    /// Of an entry that only takes its place.
+    pub(super) fn nothing() -> Self {
+        Self {
+            add: Vec::new(),
+            remove: &[],
+            txns: &[],
+            data_change: false,
+        }
+    }
+}
+
 /// What the log has under a version.
-enum Entry {
+pub(super) enum Entry {
     /// What was meant to be written.
     Ours,
     Absent,
@@ -62,18 +91,22 @@ enum Entry {
 
 /// The writer's end of a table's log.
 pub(crate) struct TableLog {
-    table: Table,
-    log_store: LogStoreRef,
+    pub(super) table: Table,
+    pub(super) log_store: LogStoreRef,
     log: LogFolder,
-    version: u64,
+    pub(super) place: TableLocation,
+    pub(super) version: u64,
+    pub(super) looked: Looked,
+    /// What was read of it may not be what it says: the next look reads all of it.
+    pub(super) is_lost: bool,
     /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at
     /// once.
     checkpointed: u64,
     clock: Arc<Clock>,
     /// Whether the server stops.
-    stop: watch::Receiver<bool>,
+    pub(super) stop: watch::Receiver<bool>,
     /// A commit's end is not known: nothing more may be written.
-    in_doubt: bool,
+    pub(super) in_doubt: bool,
 }
 
 impl std::fmt::Debug for TableLog {
@@ -96,16 +129,26 @@ impl TableLog {
             .is_delta_table_location()
             .await
             .map_err(StoreError::table(table, "look for its log"))?;
-        if !exists {
-            create(table, log_store.clone()).await?;
+        if !exists && let Err(error) = create(table, log_store.clone()).await {
+            // Another server may have been first.
+            let is_there = place.root.is_shared() && log_store.is_delta_table_location().await.unwrap_or(false);
+            if !is_there {
+                return Err(error);
+            }
         }
+        let looked = Looked::now();
         let (delta, files, txns) = load(place).await?;
-        list_sums(table, &log, checksums::unlisted_entries).await?;
+        if !place.root.is_shared() {
+            list_sums(table, &log, checksums::unlisted_entries).await?;
+        }
         let log = Self {
             table,
             version: delta.version().unwrap_or_default(),
             log_store,
             log,
+            place: place.clone(),
+            looked,
+            is_lost: false,
             checkpointed: 0,
             clock: place.clock.clone(),
             stop: place.stop.clone(),
@@ -126,25 +169,13 @@ impl TableLog {
         if self.in_doubt {
             return Err(CommitError::Unknown);
         }
-        let now_ms = self.clock.wall_ns() / 1_000_000;
-        let removes = remove.iter().map(|file| {
-            Action::Remove(Remove {
-                path: file.path.clone(),
-                data_change,
-                deletion_timestamp: Some(now_ms),
-                extended_file_metadata: Some(true),
-                partition_values: Some(partition_values(self.table, &file.partition)),
-                size: Some(i64::try_from(file.size_bytes).unwrap_or(i64::MAX)),
-                ..Remove::default()
-            })
-        });
-        let actions: Vec<Action> = removes.chain(add.into_iter().map(Action::Add)).collect();
-        let txns = txns
-            .iter()
-            .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
-            .collect();
-        let encoded = self.encode(actions, txns);
-        let bytes = encoded.map_err(CommitError::NotWritten)?;
+        let change = Change {
+            add,
+            remove,
+            txns,
+            data_change,
+        };
+        let bytes = self.encode(change).map_err(CommitError::NotWritten)?;
         let version = self.version + 1;
         let entry = CommitOrBytes::LogBytes(bytes.clone());
         let written = self
@@ -185,15 +216,41 @@ impl TableLog {
         }
     }
 
-    /// An entry's bytes.
-    fn encode(&self, actions: Vec<Action>, txns: Vec<Transaction>) -> Result<Bytes, StoreError> {
+    /// An entry's bytes. Where several servers write, no two are the same: an entry says which write it is.
+    pub(super) fn encode(&self, change: Change<'_>) -> Result<Bytes, StoreError> {
+        let Change {
+            add,
+            remove,
+            txns,
+            data_change,
+        } = change;
+        let now_ms = self.clock.wall_ns() / 1_000_000;
+        let removes = remove.iter().map(|file| {
+            Action::Remove(Remove {
+                path: file.path.clone(),
+                data_change,
+                deletion_timestamp: Some(now_ms),
+                extended_file_metadata: Some(true),
+                partition_values: Some(partition_values(self.table, &file.partition)),
+                size: Some(i64::try_from(file.size_bytes).unwrap_or(i64::MAX)),
+                ..Remove::default()
+            })
+        });
+        let actions: Vec<Action> = removes.chain(add.into_iter().map(Action::Add)).collect();
         let operation = DeltaOperation::Write {
             mode: SaveMode::Append,
             partition_by: Some(vec![self.table.partition_column().to_owned()]),
             predicate: None,
         };
-        let unsealed = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
-        let bytes = CommitData::new(actions, operation, unsealed, txns).get_bytes();
+        let txns = txns
+            .iter()
+            .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
+            .collect();
+        let mut more: HashMap<String, serde_json::Value> = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
+        if self.place.root.is_shared() {
+            more.insert(WRITE.to_owned(), uuid::Uuid::new_v4().to_string().into());
+        }
+        let bytes = CommitData::new(actions, operation, more, txns).get_bytes();
         let bytes = bytes.map_err(StoreError::table(self.table, "encode a commit"))?;
         Ok(checksums::seal(&bytes))
     }
@@ -203,7 +260,7 @@ impl TableLog {
     /// arrive after its answer was given up: an entry without rows is put into its place, so that it is refused.
     async fn settle(&mut self, version: u64, bytes: &Bytes, error: &StoreError) -> Result<Entry, CommitError> {
         let fence = match self.log.root.looks_cost() {
-            true => self.encode(Vec::new(), Vec::new()).ok(),
+            true => self.encode(Change::nothing()).ok(),
             false => None,
         };
         loop {
@@ -229,9 +286,14 @@ impl TableLog {
         }
     }
 
-    /// What the log has under a version, compared to what was meant. An entry of ours is written over by itself:
-    /// whoever sees it does not know yet that it is synced.
-    async fn entry(&self, version: u64, bytes: &Bytes, fence: Option<&Bytes>) -> object_store::Result<Entry> {
+    /// What the log has under a version, compared to what was meant, and to what was put into its place. On a disk an
+    /// entry of ours is written over by itself: whoever sees it does not know yet that it is synced.
+    pub(super) async fn entry(
+        &self,
+        version: u64,
+        bytes: &Bytes,
+        fence: Option<&Bytes>,
+    ) -> object_store::Result<Entry> {
         let (store, path) = (self.log_store.object_store(None), entry_path(version));
         let found = match store.get(&path).await {
             Ok(found) => found.bytes().await?,
@@ -244,7 +306,9 @@ impl TableLog {
         if found != *bytes {
             return Ok(Entry::Foreign);
         }
-        store.put(&path, bytes.clone().into()).await?;
+        if !self.place.root.is_shared() {
+            store.put(&path, bytes.clone().into()).await?;
+        }
         Ok(Entry::Ours)
     }
 
@@ -266,11 +330,13 @@ impl TableLog {
     }
 }
 
-fn entry_path(version: u64) -> Path {
-    Path::from(format!("_delta_log/{version:020}.json"))
+/// Where an entry is, below its table's folder.
+pub(super) fn entry_path(version: u64) -> Path {
+    Path::from(format!("_delta_log/{}", checksums::entry_name(version)))
 }
 
-async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
+/// What the library reads and writes a table's log through.
+pub(crate) async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
     let opened = place.waiting(|place| place.root.table(&place.table_path())).await;
     let LogRoot { table, whole, url } = opened.map_err(place.root_failed("open its folder"))?;
     let table = (place.over)(place.table, table);
@@ -338,35 +404,18 @@ pub(crate) fn add_action(table: Table, file: &DataFile, data_change: bool) -> Ad
 }
 
 /// A file as the log has it; none when it lacks what Stakeout always writes.
-fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
+pub(crate) fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
     let partition = file.partition_values_map().remove(table.partition_column())??;
-    let stats: serde_json::Value = serde_json::from_str(&file.stats()?).ok()?;
-    let mut int_ranges = Vec::new();
-    let mut string_ranges = Vec::new();
-    if let (Some(min), Some(max)) = (stats["minValues"].as_object(), stats["maxValues"].as_object()) {
-        for (column, min) in min {
-            let Some(max) = max.get(column) else { continue };
-            if let (Some(min), Some(max)) = (min.as_i64(), max.as_i64()) {
-                int_ranges.push((column.clone(), ColumnRange { min, max }));
-            } else if let (Some(min), Some(max)) = (min.as_str(), max.as_str()) {
-                string_ranges.push((
-                    column.clone(),
-                    ColumnRange {
-                        min: min.to_owned(),
-                        max: max.to_owned(),
-                    },
-                ));
-            }
-        }
-    }
-    Some(DataFile {
-        path: file.path().into_owned(),
-        partition,
-        size_bytes: u64::try_from(file.size()).ok()?,
-        rows: stats["numRecords"].as_u64()?,
-        modified_ms: file.modification_time(),
-        int_ranges,
-        string_ranges,
+    entries::described(&file.stats()?, |int_ranges, string_ranges, rows| {
+        Some(DataFile {
+            path: file.path().into_owned(),
+            partition,
+            size_bytes: u64::try_from(file.size()).ok()?,
+            rows,
+            modified_ms: file.modification_time(),
+            int_ranges,
+            string_ranges,
+        })
     })
 }
 
@@ -377,6 +426,7 @@ mod tests {
     use crate::store::root::bucket::BucketRoot;
     use crate::store::root::contract::Root;
     use crate::store::root::local::LocalRoot;
+    use crate::store::table::data_file::ColumnRange;
     use deltalake_core::kernel::{DataType, PrimitiveType, StructField};
     use deltalake_core::operations::create::CreateBuilder;
     use object_store::memory::InMemory;
@@ -493,7 +543,13 @@ mod tests {
         let mut log = open().await.unwrap().log;
         let add = |name| add_action(Table::Samples, &file(Table::Samples, name), true);
         let (version, error) = (log.version + 1, StoreError::Stopping);
-        let late = log.encode(vec![Action::Add(add("late"))], vec![]).unwrap();
+        let change = Change {
+            add: vec![add("late")],
+            remove: &[],
+            txns: &[],
+            data_change: true,
+        };
+        let late = log.encode(change).unwrap();
         let found = log.settle(version, &late, &error).await.unwrap();
         assert!(matches!(found, Entry::Fenced));
         let (store, path) = (log.log_store.object_store(None), entry_path(version));

@@ -8,7 +8,7 @@ use crate::store::buffer::arriving::Pending;
 use crate::store::format::provenance::Provenance;
 use crate::store::format::read::rows::FileRows;
 use crate::store::format::write::rows_file::WriteProfile;
-use crate::store::log::table_log::add_action;
+use crate::store::log::table_log::{TableLog, add_action};
 use crate::store::maintenance::plan::Rewrite;
 use crate::store::maintenance::rewrite_hour::Hour;
 use crate::store::root::reader::RangeReader;
@@ -23,6 +23,7 @@ use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use tokio::sync::MutexGuard;
 
 /// Rows of a dictionary that are read at a time: a row may have a command line of kilobytes.
 const DAY_BATCH_ROWS: usize = 1024;
@@ -161,18 +162,31 @@ impl Store {
         new: Vec<Arc<DataFile>>,
         data_change: bool,
     ) -> Result<(), StoreError> {
+        if self.is_shared() {
+            return self.replace_beside_others(table, old, new, data_change).await;
+        }
         let mut log = self.logs[table.index()].lock().await;
         let add = new.iter().map(|file| add_action(table, file, data_change)).collect();
         if let Err(error) = log.commit(add, old, &[], data_change).await {
             drop(log);
             return Err(self.clear_up(table, &new, error).await);
         }
+        self.rewritten(log, table, old, new);
+        Ok(())
+    }
+
+    /// After the log says so: in the view, too, before `log` has the next change.
+    pub(super) fn rewritten(
+        &self,
+        log: MutexGuard<'_, TableLog>,
+        table: Table,
+        old: &[Arc<DataFile>],
+        new: Vec<Arc<DataFile>>,
+    ) {
         self.replace_files(table, old, new, Stale::Replaced);
         drop(log);
-        self.counters
-            .files_compacted
-            .fetch_add(old.len() as u64, Ordering::Relaxed);
-        Ok(())
+        let files = old.len() as u64;
+        self.counters.files_compacted.fetch_add(files, Ordering::Relaxed);
     }
 
     /// In the view: `old` out, `new` in, in one step. The old ones' content is deleted later.

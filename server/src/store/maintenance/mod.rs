@@ -2,6 +2,7 @@
 //!
 //! In: the open store. Out: files that replace others. Never acknowledges.
 
+mod beside_others;
 pub(crate) mod compact;
 pub(crate) mod merge;
 pub(crate) mod plan;

@@ -9,7 +9,7 @@ use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::error::StoreError;
 use crate::store::table::orphans::{ObsoleteFile, Stale};
-use crate::store::table::partition::{HOUR_NS, day, hour};
+use crate::store::table::partition::{HOUR_NS, day, hour, hour_end_ns};
 use crate::store::table::schema::Table;
 use crate::store::view::snapshot::Snapshot;
 use futures::stream::StreamExt;
@@ -47,12 +47,6 @@ pub(crate) fn newest_ns(view: &Snapshot) -> Option<i64> {
     files.filter_map(|file| Some(file.int_range("ts_ns")?.max)).max()
 }
 
-/// The end of an hour, such as `2026-11-21T08`.
-fn hour_end_ns(hour: &str) -> Option<i64> {
-    let begin = chrono::NaiveDateTime::parse_from_str(&format!("{hour}:00"), "%Y-%m-%dT%H:%M").ok()?;
-    begin.and_utc().timestamp_nanos_opt()?.checked_add(HOUR_NS)
-}
-
 impl Store {
     /// Removes whole hours from `samples` and its roll-ups that are older than their retention, or too much for the
     /// limit of bytes; then the days of the other tables to which nothing refers any more.
@@ -81,9 +75,14 @@ impl Store {
             }
         }
         lock_mutex(&self.nodes).forget_older(earliest_ns);
+        self.forget_old_instances(now_ns);
+        Ok(())
+    }
+
+    /// Instances that were silent for so long that the log has forgotten them, too.
+    pub(super) fn forget_old_instances(&self, now_ns: i64) {
         let forget_ms = now_ns / 1_000_000 - i64::try_from(TRANSACTION_RETENTION.as_millis()).unwrap_or(i64::MAX);
         lock_mutex(&self.inbox).sender_window_mut().forget_older(forget_ms);
-        Ok(())
     }
 
     /// Removes the oldest hours until all tables together have no more bytes than they may: first of `samples`, then
@@ -200,10 +199,16 @@ impl Store {
         if old.is_empty() {
             return Ok(());
         }
-        let mut log = self.logs[table.index()].lock().await;
-        log.commit(Vec::new(), old, &[], true).await?;
-        self.replace_files(table, old, Vec::new(), Stale::Expired);
-        drop(log);
+        if self.is_shared() {
+            if !self.remove_beside_others(table, old, first_kept).await? {
+                return Ok(());
+            }
+        } else {
+            let mut log = self.logs[table.index()].lock().await;
+            log.commit(Vec::new(), old, &[], true).await?;
+            self.replace_files(table, old, Vec::new(), Stale::Expired);
+            drop(log);
+        }
         let partitions: BTreeSet<&str> = old.iter().map(|file| file.partition.as_str()).collect();
         let mut inbox = lock_mutex(&self.inbox);
         for partition in &partitions {
@@ -226,6 +231,9 @@ impl Store {
     /// Deletes files that were replaced longer ago than the grace time.
     pub(crate) async fn vacuum(&self) {
         let grace = self.config.vacuum_grace;
+        if self.is_shared() {
+            self.keep_named();
+        }
         let old: Vec<ObsoleteFile> = {
             let mut garbage = lock_mutex(&self.garbage);
             let (old, young) = std::mem::take(&mut *garbage)
@@ -300,9 +308,16 @@ impl Store {
     pub async fn maintain(&self) {
         let _alone = self.maintaining.lock().await;
         let stop = self.stop.subscribe();
+        if self.is_shared()
+            && let Err(error) = self.look().await
+        {
+            tracing::warn!(%error, "cannot read what other servers have committed; maintaining later");
+            return;
+        }
         if let Err(error) = self.expire().await {
             tracing::error!(%error, "cannot remove old samples; trying again");
         }
+        self.clear_after_others().await;
         self.vacuum().await;
         self.scrub().await;
         let mut failed = HashSet::new();
@@ -313,6 +328,10 @@ impl Store {
             let start = Instant::now();
             match self.compact(job).await {
                 Ok(()) => tracing::debug!(table, partition, files, elapsed = ?start.elapsed(), "compacted"),
+                Err(error @ StoreError::Overtaken { .. }) => {
+                    tracing::info!(%error, table, partition, "not compacted");
+                    failed.insert(key);
+                }
                 Err(error) => {
                     tracing::error!(%error, table, partition, "cannot compact; trying again later");
                     failed.insert(key);
@@ -381,7 +400,10 @@ pub(crate) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
         if stopping {
             return;
         }
-        store.maintain().await;
+        match store.maintains() {
+            true => store.maintain().await,
+            false => store.maintain_own().await,
+        }
         pause = interval;
     }
 }

@@ -100,17 +100,26 @@ impl Bursts {
         Notebook::open(root, "bursts").await.map(Bursts)
     }
 
+    /// See [`Notebook::refresh`].
+    pub(crate) async fn refresh(&self) -> Result<(), RootError> {
+        self.0.refresh().await
+    }
+
     pub(crate) fn all(&self) -> Arc<All> {
         self.0.all()
     }
 
     /// Keeps new ones. One of an agent that has another is refused, and tells why. Where all are, none is kept.
     pub(crate) async fn ask(&self, new: Vec<(String, Burst)>, now_ms: i64) -> Result<Vec<(String, Burst)>, Refused> {
-        self.0.change(move |all| ask(all, new, now_ms)).await
+        self.0.change(move |all| ask(all, new.clone(), now_ms)).await
     }
 
     /// Takes what an agent says.
     pub(crate) async fn report(&self, instance: &str, reports: Vec<BurstReport>, now_ms: i64) -> Result<(), Refused> {
+        if reports.iter().any(|report| !self.all().contains_key(&report.id)) {
+            // Another server may have been asked for it a moment ago.
+            self.refresh().await.map_err(Refused::Failed)?;
+        }
         let instance = instance.to_owned();
         self.change_if(move |all| report(all, &instance, &reports, now_ms))
             .await
@@ -118,6 +127,9 @@ impl Bursts {
 
     /// Ends one, as soon as its agent has heard of it. False where there is none.
     pub(crate) async fn cancel(&self, id: String, now_ms: i64) -> Result<Option<Burst>, Refused> {
+        if !self.all().contains_key(&id) {
+            self.refresh().await.map_err(Refused::Failed)?;
+        }
         let known = self.all().contains_key(&id);
         if known {
             let of = id.clone();
@@ -133,7 +145,7 @@ impl Bursts {
     }
 
     /// Writes nothing where nothing changes.
-    async fn change_if(&self, change: impl Fn(&mut All) -> bool + Send + 'static) -> Result<(), Refused> {
+    async fn change_if(&self, change: impl Fn(&mut All) -> bool + Send + Sync + 'static) -> Result<(), Refused> {
         let mut tried = (*self.all()).clone();
         if !change(&mut tried) {
             return Ok(());

@@ -52,13 +52,18 @@ impl Markers {
         Notebook::open(root, "markers").await.map(Markers)
     }
 
+    /// See [`Notebook::refresh`].
+    pub(crate) async fn refresh(&self) -> Result<(), RootError> {
+        self.0.refresh().await
+    }
+
     /// Keeps a marker, in place of one of the same id. What is older than `cutoff_ms` goes.
     pub(crate) async fn put(&self, id: String, marker: Marker, cutoff_ms: i64) -> Result<Put, Refused> {
         if self.0.all().get(&id) == Some(&marker) {
             return Ok(Put::Known);
         }
         let change = move |all: &mut BTreeMap<String, Marker>| {
-            all.insert(id, marker);
+            all.insert(id.clone(), marker.clone());
             Ok(Put::Stored {
                 removed: bound(all, cutoff_ms),
             })

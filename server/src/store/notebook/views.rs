@@ -65,6 +65,11 @@ impl Views {
         Notebook::open(root, "views").await.map(Views)
     }
 
+    /// See [`Notebook::refresh`].
+    pub(crate) async fn refresh(&self) -> Result<(), RootError> {
+        self.0.refresh().await
+    }
+
     pub(crate) fn all(&self) -> Arc<BTreeMap<String, View>> {
         self.0.all()
     }
@@ -89,11 +94,11 @@ impl Views {
                 )));
             }
             let view = View {
-                address,
+                address: address.clone(),
                 changed_ms: now_ms,
                 changes: before.map_or(0, |view| view.changes + 1),
             };
-            all.insert(name, view.clone());
+            all.insert(name.clone(), view.clone());
             Ok((view, is_new))
         };
         self.0.change(change).await

@@ -3,7 +3,7 @@
 //! Each test begins another one in a process that is told of the bucket: see the integration tests' `gateway`.
 
 use crate::store::root::bucket::BucketRoot;
-use crate::store::root::contract::Root;
+use crate::store::root::contract::{Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::{contract_tests, reader_tests};
 use gateway::{Gateway, in_a_process, root, told_root};
@@ -85,16 +85,10 @@ async fn these_objects_are_the_same_by_each_way() {
         lock
     });
     let lock = locked.await.unwrap();
-    let (objects, path) = (root.objects(), Path::from("samples/day=1/part"));
-    assert_eq!(objects.get(&path).await.unwrap().bytes().await.unwrap(), "one");
-    objects.put(&path, "two".into()).await.unwrap();
-    let log = root.table("samples").unwrap();
-    let found = log.table.get(&Path::from("day=1/part")).await.unwrap();
-    assert_eq!(found.bytes().await.unwrap(), "two");
-    let whole = Path::from_url_path(log.url.path()).unwrap().join("day=1").join("part");
-    assert_eq!(log.whole.get(&whole).await.unwrap().bytes().await.unwrap(), "two");
+    contract_tests::objects_are_the_same_by_each_way(root.as_ref()).await;
     // As the log's entries are put.
-    let entry = Path::from("day=1/part");
+    let (log, entry) = (root.table("samples").unwrap(), Path::from("day=1/part"));
+    log.table.put(&entry, "two".into()).await.unwrap();
     let again = PutOptions::from(PutMode::Create);
     let refused = log.table.put_opts(&entry, "three".into(), again).await.unwrap_err();
     let exists = RootError::new("x", refused);
@@ -154,6 +148,31 @@ fn this_is_taken_over() {
     drop(lock);
     second.replace("x", "still".into()).unwrap();
     drop(taken);
+}
+
+#[test]
+fn servers_share_a_bucket_and_one_without_the_flag_is_refused() {
+    let Some(gateway) = Gateway::start() else { return };
+    in_a_process(module_path!(), "these_share_it", gateway.address(), &root("shared"));
+}
+
+#[test]
+#[ignore = "begun by servers_share_a_bucket_and_one_without_the_flag_is_refused; waits until they renew the lease"]
+fn these_share_it() {
+    let (one, other) = (opened().shared(), opened().shared());
+    let joined = [one.join().unwrap(), other.join().unwrap()];
+    contract_tests::keeps_the_contract(&one);
+    one.replace_if("x", &Stamp::default(), "1".into()).unwrap();
+    let stamp = one.stamp("x").unwrap();
+    other.replace_if("x", &stamp, "2".into()).unwrap();
+    let refused = one.replace_if("x", &stamp, "3".into()).unwrap_err();
+    assert!(matches!(refused, RootError::Exists(_)), "{refused:?}");
+    let refused = opened().lock().unwrap_err();
+    assert!(matches!(refused, RootError::Exists(_)), "{refused:?}");
+    other.create("y", "still".into()).unwrap();
+    drop(joined);
+    let refused = one.create("late", "x".into()).unwrap_err();
+    assert!(refused.to_string().contains("lease"), "after its end: {refused}");
 }
 
 #[test]

@@ -25,6 +25,16 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     /// and did not end. [`RootError::Exists`]: another process has it.
     fn lock(&self) -> Result<Lock, RootError>;
 
+    /// Whether several servers write here at the same time: [`Root::join`] takes the place of [`Root::lock`] then.
+    /// Never waits.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Makes this process one of those that write, as long as the value lives. What others began stays.
+    /// [`RootError::Exists`]: another process has it for itself.
+    fn join(&self) -> Result<Lock, RootError>;
+
     /// Bytes that can still be stored; none where no bound is known. Takes microseconds.
     fn free_bytes(&self) -> Result<Option<u64>, RootError>;
 
@@ -41,6 +51,14 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
 
     /// Puts an object, durably, in place of one that may be there: readers find the old or the new, whole.
     fn replace(&self, path: &str, bytes: Bytes) -> Result<(), RootError>;
+
+    /// As [`Root::replace`], in place of the very object that has this stamp; of the default stamp, where none is.
+    /// [`RootError::Exists`]: another is there, or none is any more. After another error it may be there all the same.
+    fn replace_if(&self, path: &str, stamp: &Stamp, bytes: Bytes) -> Result<(), RootError>;
+
+    /// Begins an object that comes in pieces, in bounded memory however large it gets. It takes the place of one that
+    /// may be there: readers find the old or the new, whole.
+    fn receive(&self, path: &str) -> Result<Box<dyn Incoming>, RootError>;
 
     /// What is directly below a prefix, folders too, of the names that are wanted, in no order; nothing below a
     /// prefix that is not there.
@@ -109,6 +127,15 @@ pub(crate) trait Root: std::fmt::Debug + Send + Sync {
     }
 }
 
+/// An object that comes piece by piece. Where it is dropped before its end, it is as if it had never begun.
+pub(crate) trait Incoming: std::fmt::Debug + Send {
+    /// Adds bytes at its end.
+    fn add(&mut self, piece: Bytes) -> Result<(), RootError>;
+
+    /// It is whole and durable when this returns well.
+    fn finish(self: Box<Self>) -> Result<(), RootError>;
+}
+
 /// Held by the process that writes.
 pub(crate) type Lock = Box<dyn std::fmt::Debug + Send + Sync>;
 
@@ -147,6 +174,9 @@ pub(crate) enum Version {
     None,
     /// Of a file: when its inode changed, in seconds and nanoseconds, and which it is.
     Inode { changed: (i64, i64), number: u64 },
-    /// Of an object in a bucket: its tag, where the store gives one.
-    Etag(Option<String>),
+    /// Of an object in a bucket: its tag and its generation, where the store gives them.
+    Object {
+        etag: Option<String>,
+        generation: Option<String>,
+    },
 }

@@ -4,7 +4,8 @@ use crate::store::root::bucket::BucketRoot;
 use crate::store::root::contract::{Named, Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::local::LocalRoot;
-use crate::store::root::open::{OpenError, open};
+use crate::store::root::open::{OpenError, open, open_as, open_to_read};
+use bytes::Bytes;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use std::path::Path as FsPath;
@@ -25,6 +26,8 @@ fn names(root: &dyn Root, prefix: &str) -> Vec<String> {
 pub(super) fn keeps_the_contract(root: &dyn Root) {
     objects_are_created_replaced_and_told_apart(root);
     names_are_those_directly_below(root);
+    objects_are_replaced_on_a_condition(root);
+    what_comes_in_pieces_is_whole_or_not_there(root);
     things_move(root);
     empty_folders_go(root);
     assert!(root.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
@@ -52,6 +55,21 @@ fn objects_are_created_replaced_and_told_apart(root: &dyn Root) {
     assert!(missing.to_string().starts_with("a/b/three: "), "{missing}");
 }
 
+fn objects_are_replaced_on_a_condition(root: &dyn Root) {
+    let replace = |stamp: &Stamp, with: &'static str| root.replace_if("e/one", stamp, with.into());
+    replace(&Stamp::default(), "1").unwrap();
+    let taken = replace(&Stamp::default(), "2").unwrap_err();
+    assert!(matches!(taken, RootError::Exists(_)), "{taken:?}");
+    let first = root.stamp("e/one").unwrap();
+    replace(&first, "3").unwrap();
+    let stale = replace(&first, "4").unwrap_err();
+    assert!(matches!(stale, RootError::Exists(_)), "{stale:?}");
+    assert_eq!(text(root, "e/one"), "3");
+    root.discard("e").unwrap();
+    let gone = replace(&first, "5").unwrap_err();
+    assert!(matches!(gone, RootError::Exists(_)), "{gone:?}");
+}
+
 fn names_are_those_directly_below(root: &dyn Root) {
     assert_eq!(
         (names(root, "a"), names(root, "a/b")),
@@ -64,6 +82,38 @@ fn names_are_those_directly_below(root: &dyn Root) {
         [Named { name, bytes }]
     );
     root.settle("a/b").unwrap();
+}
+
+fn what_comes_in_pieces_is_whole_or_not_there(root: &dyn Root) {
+    let pieces = |count: u8| (0..count).map(|at| Bytes::from(vec![at; 3 << 20]));
+    // Of a few bytes, of none, and of more than goes to a bucket in one request.
+    for count in [0, 1, 7] {
+        let mut incoming = root.receive("in/pieces").unwrap();
+        for piece in pieces(count) {
+            incoming.add(piece).unwrap();
+        }
+        incoming.finish().unwrap();
+        let (mut whole, mut most) = (Vec::new(), 0);
+        let read = root.reader().pieces("in/pieces", &mut |piece| {
+            most = most.max(piece.len());
+            whole.extend_from_slice(&piece);
+            Ok(())
+        });
+        read.unwrap();
+        let expected: Vec<u8> = pieces(count).flatten().collect();
+        assert!(
+            whole == expected && most <= 8 << 20,
+            "{count} pieces, in the place of what was there"
+        );
+    }
+    for count in [1, 7] {
+        let mut incoming = root.receive("in/part").unwrap();
+        pieces(count).for_each(|piece| incoming.add(piece).unwrap());
+        drop(incoming);
+        let missing = root.stamp("in/part").unwrap_err();
+        assert!(matches!(missing, RootError::NotFound(_)), "{missing:?}");
+    }
+    root.discard("in").unwrap();
 }
 
 fn things_move(root: &dyn Root) {
@@ -132,6 +182,26 @@ fn a_bucket_is_a_root_for_who_has_its_lease() {
 }
 
 #[test]
+fn a_bucket_is_a_root_for_servers_that_share_it() {
+    let store = Arc::new(object_store::memory::InMemory::new());
+    let shared = || BucketRoot::of_store(store.clone()).shared();
+    let (one, other) = (shared(), shared());
+    assert!(one.is_shared() && !BucketRoot::of_store(store.clone()).is_shared());
+    let joined = [one.join().unwrap(), other.join().unwrap()];
+    keeps_the_contract(&one);
+    other.replace("kept", "1".into()).unwrap();
+    assert_eq!(text(&one, "kept"), "1");
+    // Whoever ends an exchange has to be alone.
+    let begun = r#"{"new":"a","old":"b","step":"put"}"#;
+    one.create("exchange.json", begun.into()).unwrap();
+    let refused = shared().join().unwrap_err().to_string();
+    assert!(refused.contains("was cut off"), "{refused}");
+    drop(joined);
+    let refused = other.replace("a", "1".into()).unwrap_err().to_string();
+    assert!(refused.contains("does not hold the bucket's lease"), "{refused}");
+}
+
+#[test]
 fn names_below_are_those_of_the_folders_that_are_wanted() {
     let dir = tempfile::tempdir().unwrap();
     let bucket = BucketRoot::of_store(Arc::new(object_store::memory::InMemory::new()));
@@ -174,12 +244,60 @@ fn one_process_has_a_folder_and_removes_what_another_began() {
     assert_eq!(names(&second, "tmp"), [""; 0]);
 }
 
-#[tokio::test]
-async fn objects_are_the_same_by_each_way() {
+#[test]
+fn servers_share_a_folder_and_one_alone_has_it_for_itself() {
     let dir = tempfile::tempdir().unwrap();
-    let root = LocalRoot::open(dir.path()).unwrap();
-    let _lock = root.lock().unwrap();
-    root.create("samples/day=1/part", "one".into()).unwrap();
+    let shared = || LocalRoot::open(dir.path()).unwrap().shared();
+    let (one, other, alone) = (shared(), shared(), LocalRoot::open(dir.path()).unwrap());
+    assert!(one.is_shared() && !alone.is_shared());
+    let joined = [one.join().unwrap(), other.join().unwrap()];
+    std::fs::write(dir.path().join("tmp/begun"), "x").unwrap();
+    let refused = alone.lock().unwrap_err();
+    assert!(matches!(refused, RootError::Exists(_)), "{refused:?}");
+    assert_eq!(names(&one, "tmp"), ["begun"], "it is another server's");
+    drop(joined);
+    let lock = alone.lock().unwrap();
+    assert!(matches!(one.join().unwrap_err(), RootError::Exists(_)));
+    drop(lock);
+}
+
+#[test]
+fn whoever_only_reads_takes_no_lock_and_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let none = dir.path().join("none");
+    let missing = open_to_read(&none).unwrap_err();
+    assert!(
+        matches!(missing, OpenError::Failed(RootError::NotFound(_))) && !none.exists(),
+        "{missing:?}"
+    );
+    let store = Arc::new(object_store::memory::InMemory::new());
+    for is_shared in [false, true] {
+        let folder = open_as(dir.path(), is_shared).unwrap();
+        let bucket = BucketRoot::of_store(store.clone());
+        let bucket: Arc<dyn Root> = match is_shared {
+            true => Arc::new(bucket.shared()),
+            false => Arc::new(bucket),
+        };
+        let read_in_folder = || open_to_read(dir.path()).unwrap();
+        let read_in_bucket = || -> Arc<dyn Root> { Arc::new(BucketRoot::of_store(store.clone())) };
+        let readers: [&dyn Fn() -> Arc<dyn Root>; 2] = [&read_in_folder, &read_in_bucket];
+        for (root, reader) in [folder, bucket].iter().zip(readers) {
+            let locked = if is_shared { root.join() } else { root.lock() };
+            let lock = locked.unwrap();
+            root.replace("kept", "1".into()).unwrap();
+            let before = names(root.as_ref(), "");
+            let reader = reader();
+            assert_eq!(text(reader.as_ref(), "kept"), "1");
+            assert_eq!(names(reader.as_ref(), ""), before);
+            root.replace("kept", "2".into()).unwrap();
+            assert_eq!(text(reader.as_ref(), "kept"), "2");
+            drop(lock);
+        }
+    }
+}
+
+/// Of a root that is locked, and has `one` as samples/day=1/part.
+pub(super) async fn objects_are_the_same_by_each_way(root: &dyn Root) {
     let (objects, path) = (root.objects(), Path::from("samples/day=1/part"));
     assert_eq!(objects.get(&path).await.unwrap().bytes().await.unwrap(), "one");
     objects.put(&path, "two".into()).await.unwrap();
@@ -189,8 +307,19 @@ async fn objects_are_the_same_by_each_way() {
     let whole = Path::from_url_path(log.url.path()).unwrap().join("day=1").join("part");
     assert_eq!(log.whole.get(&whole).await.unwrap().bytes().await.unwrap(), "two");
     let copy = Path::from("damaged/part");
-    objects.copy_if_not_exists(&path, &copy).await.unwrap();
+    objects.copy(&path, &copy).await.unwrap();
     objects.delete(&path).await.unwrap();
+    assert_eq!(objects.get(&copy).await.unwrap().bytes().await.unwrap(), "two");
+    assert!(objects.get(&path).await.is_err());
+}
+
+#[tokio::test]
+async fn objects_of_a_folder_are_the_same_by_each_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = LocalRoot::open(dir.path()).unwrap();
+    let _lock = root.lock().unwrap();
+    root.create("samples/day=1/part", "one".into()).unwrap();
+    objects_are_the_same_by_each_way(&root).await;
     assert_eq!(
         (text(&root, "damaged/part"), names(&root, "samples/day=1")),
         ("two".to_owned(), vec![])

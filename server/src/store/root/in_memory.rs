@@ -29,6 +29,10 @@ impl RangeReader for InMemory {
         Ok(Arc::new(Opened { path, bytes }))
     }
 
+    fn pieces(&self, path: &str, with: &mut dyn FnMut(Bytes) -> Result<(), RootError>) -> Result<(), RootError> {
+        with(self.get(path)?.clone())
+    }
+
     fn length(&self, path: &str) -> Result<u64, RootError> {
         Ok(self.get(path)?.len() as u64)
     }

@@ -1,8 +1,9 @@
 //! The data root in a folder of this machine.
 
-use crate::store::root::contract::{Lock, LogRoot, Named, Root, Stamp, Version};
+use crate::store::root::contract::{Incoming, Lock, LogRoot, Named, Root, Stamp, Version};
 use crate::store::root::durable::{self, DurableStore};
 use crate::store::root::error::RootError;
+use crate::store::root::local_incoming::LocalIncoming;
 use crate::store::root::local_reader::LocalReader;
 use crate::store::root::reader::RangeReader;
 use bytes::Bytes;
@@ -17,6 +18,9 @@ use std::sync::Arc;
 /// The file whose lock the process holds that writes.
 const LOCK: &str = "lock";
 
+/// The file whose lock the process holds that replaces an object on a condition.
+const TURN: &str = "turn";
+
 /// Where files are begun.
 const STAGING: &str = "tmp";
 
@@ -28,9 +32,39 @@ pub(crate) struct LocalRoot {
     staging: PathBuf,
     objects: Arc<dyn ObjectStore>,
     reader: Arc<LocalReader>,
+    is_shared: bool,
 }
 
 impl LocalRoot {
+    /// The same folder for several servers of this machine at once, as a bucket is for those of many.
+    pub(crate) fn shared(self) -> Self {
+        Self {
+            is_shared: true,
+            ..self
+        }
+    }
+
+    /// Opens the file whose lock says who writes, and takes the lock by `take`.
+    fn locked(&self, take: fn(&File) -> Result<(), TryLockError>) -> Result<File, RootError> {
+        self.at(LOCK, |path| {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .mode(durable::FILE_MODE)
+                .open(path)?;
+            match take(&file) {
+                Ok(()) => Ok(file),
+                Err(TryLockError::WouldBlock) => {
+                    let held = "another process has it locked";
+                    Err(std::io::Error::new(ErrorKind::AlreadyExists, held))
+                }
+                Err(TryLockError::Error(cause)) => Err(cause),
+            }
+        })
+    }
+
     /// Opens a folder, creating it and those above it where they are missing. Takes it from everybody but its user.
     /// An error's object is the folder.
     pub(crate) fn open(dir: &Path) -> Result<Self, RootError> {
@@ -38,7 +72,17 @@ impl LocalRoot {
         let absolute = std::path::absolute(dir).map_err(|cause| failed(dir, cause))?;
         durable::create_dir_durably(&absolute).map_err(|cause| failed(&absolute, cause))?;
         durable::make_private(&absolute);
-        let dir = absolute.canonicalize().map_err(|cause| failed(&absolute, cause))?;
+        Self::existing(&absolute)
+    }
+
+    /// Opens a folder that is there. Makes and changes nothing in it: whoever only reads needs no more.
+    pub(crate) fn existing(dir: &Path) -> Result<Self, RootError> {
+        let failed = |cause| RootError::new(&dir.display().to_string(), cause);
+        let found = dir.canonicalize().map_err(failed)?;
+        if !found.is_dir() {
+            return Err(failed(std::io::Error::from(ErrorKind::NotADirectory)));
+        }
+        let dir = found;
         let staging = dir.join(STAGING);
         let objects = DurableStore::new(Some(&dir), staging.clone());
         let objects = objects.map_err(|cause| RootError::new(&dir.display().to_string(), cause))?;
@@ -47,6 +91,7 @@ impl LocalRoot {
             objects: Arc::new(objects),
             dir,
             staging,
+            is_shared: false,
         })
     }
 
@@ -81,24 +126,18 @@ impl Root for LocalRoot {
     }
 
     fn lock(&self) -> Result<Lock, RootError> {
-        let file = self.at(LOCK, |path| {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .read(true)
-                .write(true)
-                .mode(durable::FILE_MODE)
-                .open(path)?;
-            match file.try_lock() {
-                Ok(()) => Ok(file),
-                Err(TryLockError::WouldBlock) => {
-                    let held = "another process has it locked";
-                    Err(std::io::Error::new(ErrorKind::AlreadyExists, held))
-                }
-                Err(TryLockError::Error(cause)) => Err(cause),
-            }
-        })?;
+        let file = self.locked(File::try_lock)?;
         self.at(STAGING, empty)?;
+        Ok(Box::new(file))
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn join(&self) -> Result<Lock, RootError> {
+        let file = self.locked(File::try_lock_shared)?;
+        self.at(STAGING, durable::create_dir_durably)?;
         Ok(Box::new(file))
     }
 
@@ -134,6 +173,37 @@ impl Root for LocalRoot {
 
     fn replace(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
         self.put(path, bytes, true)
+    }
+
+    fn replace_if(&self, path: &str, stamp: &Stamp, bytes: Bytes) -> Result<(), RootError> {
+        // Between the look and the replacement no other process may do the same: closing the file frees its lock.
+        let turn = self.at(TURN, |path| {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(durable::FILE_MODE)
+                .open(path)?;
+            file.lock()?;
+            Ok(file)
+        })?;
+        let found = match self.stamp(path) {
+            Ok(found) => found,
+            Err(RootError::NotFound(_)) => Stamp::default(),
+            Err(error) => return Err(error),
+        };
+        if found != *stamp {
+            let other = std::io::Error::new(ErrorKind::AlreadyExists, "it is another one meanwhile");
+            return Err(RootError::new(path, other));
+        }
+        let done = self.put(path, bytes, true);
+        drop(turn);
+        done
+    }
+
+    fn receive(&self, path: &str) -> Result<Box<dyn Incoming>, RootError> {
+        let begun = self.at(path, |whole| LocalIncoming::begin(path, &self.staging, whole))?;
+        Ok(Box::new(begun))
     }
 
     fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError> {

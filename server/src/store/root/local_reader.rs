@@ -52,6 +52,19 @@ impl RangeReader for LocalReader {
         Ok(Arc::new(opened.map_err(|cause| RootError::new(path, cause))?))
     }
 
+    fn pieces(&self, path: &str, with: &mut dyn FnMut(Bytes) -> Result<(), RootError>) -> Result<(), RootError> {
+        let failed = |cause| RootError::new(path, cause);
+        let mut file = self.locate(path).and_then(File::open).map_err(failed)?;
+        loop {
+            let mut piece = Vec::with_capacity(PIECE_BYTES);
+            let read = (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut piece);
+            if read.map_err(failed)? == 0 {
+                return Ok(());
+            }
+            with(piece.into())?;
+        }
+    }
+
     fn length(&self, path: &str) -> Result<u64, RootError> {
         let metadata = self.locate(path).and_then(std::fs::metadata);
         metadata

@@ -3,6 +3,7 @@
 //! In: paths below it, bytes. Out: objects that are whole and durable when a call returns, their bytes and their
 //! names. Never knows what is in them.
 
+pub(crate) mod backoff;
 pub(crate) mod bucket;
 #[cfg(test)]
 mod bucket_tests;
@@ -14,6 +15,7 @@ pub(crate) mod error;
 #[cfg(test)]
 pub(crate) mod in_memory;
 pub(crate) mod local;
+mod local_incoming;
 pub(crate) mod local_reader;
 pub(crate) mod open;
 pub(crate) mod reader;
@@ -21,3 +23,4 @@ pub(crate) mod reader;
 mod reader_tests;
 pub(crate) mod traffic;
 pub(crate) mod waiting;
+mod whole_lists;

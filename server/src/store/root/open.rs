@@ -16,24 +16,49 @@ pub(crate) enum OpenError {
     Failed(RootError),
 }
 
-/// Opens a folder, or what a URL names, creating it where it is missing. Waits for the disk.
+/// Opens a folder, or what a URL names, creating a folder where it is missing. Waits for the disk. `is_shared` makes it
+/// one of several servers.
+pub(crate) fn open_as(place: &Path, is_shared: bool) -> Result<Arc<dyn Root>, OpenError> {
+    named(place, LocalRoot::open, is_shared)
+}
+
+/// As [`open_as`], for one process alone.
 pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
+    open_as(place, false)
+}
+
+/// Opens a folder that is there, or what a URL names, for whoever only reads. Makes and changes nothing.
+pub(crate) fn open_to_read(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
+    named(place, LocalRoot::existing, false)
+}
+
+fn named(
+    place: &Path,
+    local: fn(&Path) -> Result<LocalRoot, RootError>,
+    is_shared: bool,
+) -> Result<Arc<dyn Root>, OpenError> {
     let text = place.to_string_lossy();
     if let Some((scheme, _)) = text.split_once("://") {
         let url = url::Url::parse(&text);
         if let Some(url) = url.as_ref().ok().filter(|_| BucketRoot::knows(scheme)) {
             let root = BucketRoot::open(url).map_err(OpenError::Failed)?;
-            return Ok(Arc::new(root));
+            return Ok(match is_shared {
+                true => Arc::new(root.shared()),
+                false => Arc::new(root),
+            });
         }
         let url = url.ok().filter(|_| scheme == "file");
         return match url.and_then(|url| url.to_file_path().ok()) {
-            Some(path) => open(&path),
+            Some(path) => named(&path, local, is_shared),
             // A URL that was not understood may hold a password.
             None => Err(OpenError::Unsupported {
                 url: format!("{scheme}://…"),
             }),
         };
     }
-    let root = LocalRoot::open(place).map_err(OpenError::Failed)?;
-    Ok(Arc::new(root))
+    let root = local(place).map_err(OpenError::Failed)?;
+    Ok(match is_shared {
+        true => Arc::new(root.shared()),
+        false => Arc::new(root),
+    })
 }

@@ -35,6 +35,10 @@ pub(crate) trait RangeReader: std::fmt::Debug + Send + Sync {
         paths.iter().map(|path| self.whole(path)).collect()
     }
 
+    /// Gives all bytes of an object, one piece after the other and in bounded memory, as they lie there: never what is
+    /// kept of them. An error of `with` ends it.
+    fn pieces(&self, path: &str, with: &mut dyn FnMut(Bytes) -> Result<(), RootError>) -> Result<(), RootError>;
+
     /// How many bytes an object has.
     fn length(&self, path: &str) -> Result<u64, RootError>;
 

@@ -28,6 +28,15 @@ pub(super) fn keeps_the_contract(reader: &dyn RangeReader) {
         (digest.bytes, digest.hash),
         (10, xxhash_rust::xxh3::xxh3_64(CONTENT.as_bytes()))
     );
+    let mut whole = Vec::new();
+    let read = reader.pieces("a/b", &mut |piece| {
+        whole.extend_from_slice(&piece);
+        Ok(())
+    });
+    read.unwrap();
+    assert_eq!(whole, CONTENT.as_bytes());
+    let stopped = reader.pieces("a/b", &mut |_| Err(RootError::new("x", "enough")));
+    assert_eq!(stopped.unwrap_err().to_string(), "x: enough");
     assert!(reader.name_of("a/b").ends_with("a/b"));
     let cut = reader.ranges("a/b", &[0..2, 5..11]).unwrap_err();
     assert!(matches!(cut, RootError::Other(_)), "{cut:?}");
@@ -47,6 +56,7 @@ pub(super) fn keeps_the_contract(reader: &dyn RangeReader) {
         reader.ranges("a/c", &ranges).unwrap_err(),
         reader.length("a/c").unwrap_err(),
         reader.digest("a/c").unwrap_err(),
+        reader.pieces("a/c", &mut |_| Ok(())).unwrap_err(),
     ];
     for error in missing {
         assert!(matches!(error, RootError::NotFound(_)), "{error:?}");

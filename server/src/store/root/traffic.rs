@@ -71,6 +71,8 @@ pub(crate) struct Traffic {
     pub(crate) page_hits: AtomicU64,
     pub(crate) page_misses: AtomicU64,
     pub(crate) page_bytes: AtomicU64,
+    /// Lists whose answer broke off, each time that they were asked again.
+    pub(crate) resumed_lists: AtomicU64,
 }
 
 impl Traffic {

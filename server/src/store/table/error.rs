@@ -17,7 +17,10 @@ pub enum StoreError {
         cause: Arc<dyn Error + Send + Sync>,
     },
     /// Another process has the data directory open: the server does not start.
-    #[error("data directory {name} is in use by another stakeout-server; stop it, or give another place with --data")]
+    #[error(
+        "data directory {name} is in use by another stakeout-server; stop it, or give another place with --data; \
+         several share it where each has --shared"
+    )]
     Locked {
         /// Its path.
         name: String,
@@ -126,6 +129,12 @@ pub enum StoreError {
     /// The batch is to be sent again: its samples of that hour are then left out.
     #[error("an hour of which the batch has samples has just been removed for want of space; send the batch again")]
     HourGone,
+    /// Another server has rewritten the same files, or removed them. What was to take their place is given up.
+    #[error("table {table}: another server has rewritten the same files meanwhile")]
+    Overtaken {
+        /// Which table.
+        table: &'static str,
+    },
     /// Nothing more is taken. The batch is to be sent again, to whoever comes after.
     #[error("the server is stopping; send the batch again")]
     Stopping,

@@ -36,6 +36,15 @@ pub(crate) enum FormatError {
 /// Refuses a root of a newer format, before anything in it is looked at. Where the root does not say its version, it
 /// does afterwards. The root must be locked. Waits for the root.
 pub(crate) fn admit(root: &dyn Root) -> Result<(), FormatError> {
+    match is_said(root)? {
+        true => Ok(()),
+        false => say(root),
+    }
+}
+
+/// Refuses a root of a newer format, and changes nothing. False where the root does not say its version. Waits for the
+/// root.
+pub(crate) fn is_said(root: &dyn Root) -> Result<bool, FormatError> {
     let reader = root.reader();
     let bytes = match reader.length(OBJECT) {
         Ok(length) if length > MOST_BYTES => {
@@ -43,7 +52,7 @@ pub(crate) fn admit(root: &dyn Root) -> Result<(), FormatError> {
             return Err(FormatError::Refused(text));
         }
         Ok(_) => reader.whole(OBJECT).map_err(FormatError::Failed)?,
-        Err(RootError::NotFound(_)) => return say(root),
+        Err(RootError::NotFound(_)) => return Ok(false),
         Err(error) => return Err(FormatError::Failed(error)),
     };
     let format: Format = serde_json::from_slice(&bytes).map_err(|error| {
@@ -58,7 +67,7 @@ pub(crate) fn admit(root: &dyn Root) -> Result<(), FormatError> {
              {VERSION}; start that version of the server or a later one"
         )));
     }
-    Ok(())
+    Ok(true)
 }
 
 fn say(root: &dyn Root) -> Result<(), FormatError> {
@@ -68,7 +77,11 @@ fn say(root: &dyn Root) -> Result<(), FormatError> {
     };
     let failed = |error| FormatError::Failed(RootError::new(OBJECT, error));
     let text = serde_json::to_vec(&format).map_err(failed)?;
-    root.create(OBJECT, Bytes::from(text)).map_err(FormatError::Failed)
+    match root.create(OBJECT, Bytes::from(text)) {
+        // Another of several servers was first.
+        Err(RootError::Exists(_)) if root.is_shared() => admit(root),
+        said => said.map_err(FormatError::Failed),
+    }
 }
 
 #[cfg(test)]

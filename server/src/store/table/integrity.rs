@@ -15,6 +15,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// What is wrong with a file that is not there.
+pub(crate) const MISSING: &str = "it is missing";
+
 /// What stands behind the hash in a data file's name.
 const NAME_END: &str = ".zstd.parquet";
 
@@ -191,18 +194,24 @@ impl Corruption {
         is_intact
     }
 
+    /// Forgets files that are gone.
+    pub(crate) fn forget<'f>(&self, files_of: impl Fn(Table) -> &'f [Arc<DataFile>]) {
+        for table in Table::ALL {
+            let named: HashSet<&str> = files_of(table).iter().map(|file| file.path.as_str()).collect();
+            lock_mutex(&self.found)[table.index()].retain(|path, _| named.contains(path.as_str()));
+        }
+    }
+
     /// Compares files that have not been for a day, some at a time, and forgets those that are gone.
     pub(crate) fn scrub<'f>(&self, files_of: impl Fn(Table) -> &'f [Arc<DataFile>]) {
         let mut bytes = 0;
+        self.forget(&files_of);
         let again = match self.root.looks_cost() {
             true => COMPARE_FAR_AGAIN,
             false => COMPARE_AGAIN,
         };
         for table in Table::ALL {
-            let files = files_of(table);
-            let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
-            lock_mutex(&self.found)[table.index()].retain(|path, _| named.contains(path.as_str()));
-            for file in files {
+            for file in files_of(table) {
                 let fresh = lock_mutex(&self.found)[table.index()]
                     .get(&file.path)
                     .is_some_and(|found| found.at.elapsed() < again);
@@ -223,7 +232,7 @@ pub(crate) fn name_end(content: &[u8]) -> String {
 }
 
 /// The hash in a file's name; files of servers that did not write it have none.
-fn hash_in(path: &str) -> Option<u64> {
+pub(crate) fn hash_in(path: &str) -> Option<u64> {
     let name = path.rsplit('/').next()?.strip_suffix(NAME_END)?;
     let (_, digits) = name.rsplit_once('.')?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
@@ -248,7 +257,7 @@ pub(crate) fn fault(reader: &dyn RangeReader, path: &str, size_bytes: u64) -> Re
 
 fn reading_fault(error: &RootError) -> String {
     match error {
-        RootError::NotFound(_) => "it is missing".to_owned(),
+        RootError::NotFound(_) => MISSING.to_owned(),
         error => format!("it cannot be read: {}", error.cause()),
     }
 }

@@ -17,12 +17,23 @@ pub fn hour(ts_ns: i64) -> String {
         .to_string()
 }
 
+/// When an hour begins, such as `2026-11-21T08`.
+pub(crate) fn hour_begin_ns(hour: &str) -> Option<i64> {
+    let begin = chrono::NaiveDateTime::parse_from_str(&format!("{hour}:00"), "%Y-%m-%dT%H:%M").ok()?;
+    begin.and_utc().timestamp_nanos_opt()
+}
+
 /// Nanoseconds of the times by which roll-ups count; the last is also that of a partition of `samples`.
 pub(crate) const TEN_SECONDS_NS: i64 = 10_000_000_000;
 
 pub(crate) const MINUTE_NS: i64 = 6 * TEN_SECONDS_NS;
 
 pub(crate) const HOUR_NS: i64 = 60 * MINUTE_NS;
+
+/// The end of an hour, such as `2026-11-21T08`.
+pub(crate) fn hour_end_ns(hour: &str) -> Option<i64> {
+    hour_begin_ns(hour)?.checked_add(HOUR_NS)
+}
 
 /// The partition that the rows of a batch belong to; none for an empty batch.
 pub(crate) fn partition_of(batch: &RecordBatch) -> Option<&str> {

@@ -13,6 +13,12 @@ const ROWS_AT_ONCE: u64 = 2_000_000;
 /// Most instances whose reports are kept. Beyond them those go that were silent for longest.
 const MOST_INSTANCES: usize = 20_000;
 
+/// What is read of a report, beside its instance and its samples.
+const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
+     missed_ticks, cpus_offline, \
+     samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch, \
+     waits_observed_ns, \"cluster\"";
+
 /// An agent instance as its last committed batch describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
@@ -28,10 +34,29 @@ pub struct NodeInfo {
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     instances: HashMap<String, NodeInfo>,
+    /// The newest number of each instance, and which of the 64 below it came: where several servers write, a report may
+    /// come twice.
+    counted: HashMap<String, (i64, u64)>,
 }
 
 impl Nodes {
     pub(crate) fn add(&mut self, row: &BatchRow) {
+        if self.counts(row) {
+            self.put(row);
+        }
+    }
+
+    /// What was stored of each instance when the reports were loaded: highest number, and window of those below it.
+    /// Where another server repeats one of these reports later it does not count again.
+    pub(crate) fn know<'w>(&mut self, windows: impl Iterator<Item = (&'w str, i64, u64)>) {
+        for (instance, newest, below) in windows {
+            if self.instances.contains_key(instance) {
+                self.counted.insert(instance.to_owned(), (newest, below));
+            }
+        }
+    }
+
+    fn put(&mut self, row: &BatchRow) {
         match self.instances.get_mut(&row.instance) {
             Some(info) => {
                 info.samples_stored += row.samples;
@@ -54,6 +79,32 @@ impl Nodes {
         }
     }
 
+    /// Whether a report is no repeat.
+    fn counts(&mut self, row: &BatchRow) -> bool {
+        let Some((newest, below)) = self.counted.get_mut(&row.instance) else {
+            self.counted.insert(row.instance.clone(), (row.number, 0));
+            return true;
+        };
+        match row.number - *newest {
+            0 => false,
+            ahead @ 1..=63 => {
+                (*newest, *below) = (row.number, *below << ahead | 1 << (ahead - 1));
+                true
+            }
+            64.. => {
+                (*newest, *below) = (row.number, 0);
+                true
+            }
+            behind @ -64..=-1 => {
+                let bit = 1 << (-behind - 1);
+                let is_new = *below & bit == 0;
+                *below |= bit;
+                is_new
+            }
+            _ => true,
+        }
+    }
+
     /// So many of those that were silent for longest.
     fn forget_silent(&mut self, count: usize) {
         let mut untils: Vec<i64> = self.instances.values().map(|info| info.last.until_ns).collect();
@@ -65,6 +116,7 @@ impl Nodes {
             left -= usize::from(goes);
             !goes
         });
+        self.counted.retain(|instance, _| self.instances.contains_key(instance));
     }
 
     /// Newest first.
@@ -76,14 +128,21 @@ impl Nodes {
 
     pub(crate) fn forget_older(&mut self, cutoff_ns: i64) {
         self.instances.retain(|_, info| info.last.until_ns >= cutoff_ns);
+        self.counted.retain(|instance, _| self.instances.contains_key(instance));
+    }
+
+    /// All reports of a few files, in their order.
+    pub(crate) async fn rows(snapshot: &Snapshot) -> datafusion::common::Result<Vec<BatchRow>> {
+        let query = format!("SELECT instance, samples, {COLUMNS} FROM batches ORDER BY number");
+        let batches = snapshot.session().sql(&query).await?.collect().await?;
+        let rows = batches
+            .iter()
+            .flat_map(|batch| (0..batch.num_rows()).filter_map(move |row| read_row(batch, row)));
+        Ok(rows.collect())
     }
 
     /// From the table `batches`, once at the start.
     pub(crate) async fn load(snapshot: &Snapshot) -> datafusion::common::Result<Self> {
-        const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
-             missed_ticks, cpus_offline, \
-             samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch, \
-             waits_observed_ns, \"cluster\"";
         let last: Vec<String> = COLUMNS
             .split(", ")
             .map(|name| format!("last_value({name} ORDER BY number) AS {name}"))
@@ -98,7 +157,7 @@ impl Nodes {
             let query = format!("{query} WHERE day >= '{first}' AND day < '{behind}' GROUP BY instance");
             for batch in snapshot.session().sql(&query).await?.collect().await? {
                 for last in (0..batch.num_rows()).filter_map(|row| read_row(&batch, row)) {
-                    nodes.add(&last);
+                    nodes.put(&last);
                 }
             }
         }
@@ -189,6 +248,32 @@ mod tests {
         assert_eq!(list.len(), MOST_INSTANCES - MOST_INSTANCES / 8 + 1);
         assert_eq!(list[0].last.until_ns, MOST_INSTANCES as i64);
         assert_eq!(list[list.len() - 1].last.until_ns, MOST_INSTANCES as i64 / 8);
+    }
+
+    #[test]
+    fn a_report_that_comes_again_counts_once() {
+        let row = |number: i64| BatchRow {
+            instance: "a".to_owned(),
+            number,
+            until_ns: number,
+            samples: 10,
+            ..BatchRow::default()
+        };
+        let mut nodes = Nodes::default();
+        // As they are loaded: 5, 6 and 8.
+        nodes.put(&row(8));
+        nodes.know([("a", 8, 0b110), ("unknown", 3, 0)].into_iter());
+        let mut stored_after = |number: i64| {
+            nodes.add(&row(number));
+            nodes.list()[0].samples_stored
+        };
+        let counts = [8, 6, 5, 7, 7, 9, 9, 200, 9, 200].map(&mut stored_after);
+        assert_eq!(
+            counts,
+            [10, 10, 10, 20, 20, 30, 30, 40, 50, 50],
+            "9 is below the window of 200"
+        );
+        assert!(!nodes.counted.contains_key("unknown"));
     }
 
     #[test]

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const SENDERS: usize = 3;
-const SAMPLES: usize = 20;
+pub(super) const SENDERS: usize = 3;
+pub(super) const SAMPLES: usize = 20;
 const ROUNDS: u64 = 20;
 /// A start that a fault meets ends in words, and whoever watches over the server starts it again.
 const STARTS: u32 = 6;
@@ -23,7 +23,7 @@ const STARTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// 50 of a thousand requests.
-const FAULTS: [Rule; 5] = [
+pub(super) const FAULTS: [Rule; 5] = [
     Rule {
         per_mille: 20,
         fault: Fault::Delay(Duration::from_millis(150)),
@@ -48,15 +48,27 @@ const FAULTS: [Rule; 5] = [
 
 /// What a sender was told that it is stored.
 #[derive(Debug)]
-struct Sent {
-    sender: Sender,
-    batches: Vec<ExportProfilesServiceRequest>,
+pub(super) struct Sent {
+    pub(super) sender: Sender,
+    pub(super) batches: Vec<ExportProfilesServiceRequest>,
 }
 
-fn start(place: &str, address: &str) -> Server {
+/// What is there of each sender, and each of it once: no two of a sender's samples have the same time and thread.
+pub(super) const EACH_ONCE: &str = "SELECT count(*), count(DISTINCT concat(node, ts_ns, '/', tid)) FROM samples";
+
+/// What there must be: samples by instance, and what `EACH_ONCE` answers.
+pub(super) fn acknowledged(sent: &[Sent]) -> (BTreeMap<String, i64>, serde_json::Value) {
+    let of = |sent: &Sent| (sent.sender.instance.clone(), (sent.batches.len() * SAMPLES) as i64);
+    let by_instance: BTreeMap<String, i64> = sent.iter().map(of).collect();
+    assert!(sent.iter().all(|sent| sent.batches.len() > 3), "{by_instance:?}");
+    let all: i64 = by_instance.values().sum();
+    (by_instance, serde_json::json!([[all, all]]))
+}
+
+pub(super) fn start(place: &str, flags: &[&str], address: &str) -> Server {
     let mut said = String::new();
     for _ in 0..STARTS {
-        match Server::start_in(Path::new(place), &[], &environment(address)) {
+        match Server::start_in(Path::new(place), flags, &environment(address)) {
             Ok(server) => return server,
             Err(error) => said = error,
         }
@@ -64,16 +76,20 @@ fn start(place: &str, address: &str) -> Server {
     panic!("it did not start {STARTS} times; last:\n{said}");
 }
 
-/// As an agent does: each batch is repeated until it is acknowledged, the last one too.
-async fn sends(index: usize, to: Arc<Mutex<String>>, stop: Arc<AtomicBool>) -> Sent {
+/// As an agent does: each batch is repeated until it is acknowledged, the last one too. Of several servers each try
+/// goes to another one.
+pub(super) async fn sends(index: usize, to: Arc<Mutex<Vec<String>>>, stop: Arc<AtomicBool>) -> Sent {
     let mut sender = Sender::new(&format!("node-{index}"), SAMPLES);
     let mut batches = Vec::new();
+    let mut tries = index;
     while !stop.load(Relaxed) {
         let number = batches.len() as i64 + 1;
         let batch = sender.batch(number, now_ns());
         loop {
-            let address = to.lock().unwrap().clone();
-            match post_batch(&address, &sender, number, &batch).await {
+            let addresses = to.lock().unwrap().clone();
+            let address = &addresses[tries % addresses.len()];
+            tries += 1;
+            match post_batch(address, &sender, number, &batch).await {
                 Ok(answer) if answer.status == 200 => break,
                 Ok(answer) => assert!(answer.status.is_server_error(), "{answer:?}"),
                 // The server was killed, and its next one is on another port.
@@ -87,7 +103,7 @@ async fn sends(index: usize, to: Arc<Mutex<String>>, stop: Arc<AtomicBool>) -> S
     Sent { sender, batches }
 }
 
-async fn sql(address: &str, query: &str) -> serde_json::Value {
+pub(super) async fn sql(address: &str, query: &str) -> serde_json::Value {
     let body = serde_json::json!({ "query": query }).to_string();
     let request = Request::post("/api/v1/sql")
         .header("host", address)
@@ -100,7 +116,7 @@ async fn sql(address: &str, query: &str) -> serde_json::Value {
 }
 
 /// By instance: samples by the ledger.
-async fn ledger(address: &str) -> BTreeMap<String, i64> {
+pub(super) async fn ledger(address: &str) -> BTreeMap<String, i64> {
     let nodes = get(address, "/api/v1/nodes").await.json();
     let nodes = nodes["nodes"].as_array().unwrap();
     let row = |node: &serde_json::Value| {
@@ -116,8 +132,8 @@ async fn killed_behind_a_bad_network_every_acknowledged_sample_is_in_the_bucket_
     let proxy = Proxy::to(gateway.address(), 7, &FAULTS);
     let place = root("fleet/one");
     let begin_ms = now_ns() / 1_000_000 - 60_000;
-    let mut server = start(&place, proxy.address());
-    let address = Arc::new(Mutex::new(server.address.clone()));
+    let mut server = start(&place, &[], proxy.address());
+    let address = Arc::new(Mutex::new(vec![server.address.clone()]));
     let stop = Arc::new(AtomicBool::new(false));
     let sending: Vec<_> = (0..SENDERS)
         .map(|index| tokio::spawn(sends(index, address.clone(), stop.clone())))
@@ -126,8 +142,8 @@ async fn killed_behind_a_bad_network_every_acknowledged_sample_is_in_the_bucket_
         // Not a wait for anything: the kill shall fall at different points of a commit.
         tokio::time::sleep(Duration::from_millis(400 + round * 83)).await;
         server.kill();
-        server = start(&place, proxy.address());
-        address.lock().unwrap().clone_from(&server.address);
+        server = start(&place, &[], proxy.address());
+        address.lock().unwrap()[0].clone_from(&server.address);
     }
     stop.store(true, Relaxed);
     let mut sent = Vec::new();
@@ -147,18 +163,10 @@ async fn killed_behind_a_bad_network_every_acknowledged_sample_is_in_the_bucket_
     assert!(server.stop(), "SIGTERM ends the server well");
 
     // What is in the bucket, asked without faults.
-    let server = start(&place, gateway.address());
-    let stored = |sent: &Sent| (sent.batches.len() * SAMPLES) as i64;
-    let expected: BTreeMap<String, i64> = sent
-        .iter()
-        .map(|sent| (sent.sender.instance.clone(), stored(sent)))
-        .collect();
-    assert!(sent.iter().all(|sent| sent.batches.len() > 3), "{expected:?}");
-    assert_eq!(ledger(&server.address).await, expected);
-    // No two of a sender's samples have the same time and thread.
-    let each_once = "SELECT count(*), count(DISTINCT concat(node, ts_ns, '/', tid)) FROM samples";
-    let all: i64 = expected.values().sum();
-    assert_eq!(sql(&server.address, each_once).await, serde_json::json!([[all, all]]));
+    let server = start(&place, &[], gateway.address());
+    let (by_instance, all) = acknowledged(&sent);
+    assert_eq!(ledger(&server.address).await, by_instance);
+    assert_eq!(sql(&server.address, EACH_ONCE).await, all);
 
     // A server on a local folder that got the same.
     let dir = tempfile::tempdir().unwrap();

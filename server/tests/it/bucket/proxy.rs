@@ -13,7 +13,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -78,7 +78,7 @@ impl Counts {
 #[derive(Debug)]
 struct State {
     target: String,
-    rules: Vec<Rule>,
+    rules: RwLock<Vec<Rule>>,
     random: AtomicU64,
     counts: Mutex<Counts>,
 }
@@ -101,7 +101,7 @@ impl Proxy {
         let address = listener.local_addr().unwrap().to_string();
         let state = Arc::new(State {
             target: target.to_owned(),
-            rules: rules.to_vec(),
+            rules: RwLock::new(rules.to_vec()),
             random: AtomicU64::new(seed),
             counts: Mutex::default(),
         });
@@ -122,6 +122,11 @@ impl Proxy {
     /// Host and port.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Other rules from now on.
+    pub(crate) fn set(&self, rules: &[Rule]) {
+        *self.state.rules.write().unwrap() = rules.to_vec();
     }
 
     /// What went through since the last call.
@@ -160,7 +165,8 @@ impl State {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let mut at = (z ^ (z >> 31)) % 1000;
-        let met = self.rules.iter().find(|rule| {
+        let rules = self.rules.read().unwrap();
+        let met = rules.iter().find(|rule| {
             let is_met = at < rule.per_mille;
             at = at.saturating_sub(rule.per_mille);
             is_met

@@ -14,6 +14,7 @@ mod openapi;
 mod refusals;
 mod rolled;
 mod senders;
+mod spread;
 mod sql;
 mod tags;
 mod units;
@@ -87,6 +88,11 @@ impl Server {
             store,
             _dir: dir,
         }
+    }
+
+    /// Where its data is.
+    fn store_dir(&self) -> &Path {
+        self._dir.path()
     }
 
     /// The same data with another server, after this one has closed it.
@@ -212,6 +218,7 @@ fn error_of(status: StatusCode, body: &[u8]) -> (u16, String, String) {
     )
 }
 
+#[derive(Debug)]
 struct Random(u64);
 
 impl Random {

@@ -458,7 +458,7 @@ async fn answers_are_as_their_schemas_say_with_no_field_more() {
     for (schema, body) in [("BurstQuestion", &question), ("AskedBurst", &asked)] {
         assert_eq!(judge.fault(&format!("/components/schemas/{schema}"), body), None);
     }
-    for path in ["nodes", "info"] {
+    for path in ["nodes", "info", "servers"] {
         let (_, answer) = judge.ask(&server, path, path, &[]).await;
         if path == "nodes" {
             let accounts: Vec<bool> = answer["nodes"]

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseSpan, spanText } from "../time/spans.ts";
 import {
   cellAt,
+  cellOf,
   cellsOf,
   classesOf,
   classOf,
@@ -9,6 +10,7 @@ import {
   columnText,
   type Grid,
   merged,
+  middleOf,
   moveCell,
   outline,
   samplesWithin,
@@ -54,6 +56,18 @@ describe("cells and time", () => {
     expect(cellsOf(GRID, { from: 0, until: 1_000_000 })).toBeNull();
     expect(cellsOf(GRID, { from: 1_004_000, until: 1_005_000 })).toBeNull();
     expect(cellsOf(GRID, { from: 0, until: 2_000_000 })).toEqual([0, 199]);
+  });
+
+  it("finds a cell again in the grid of a newer answer, by its moment", () => {
+    const old = { from: 10_000, stepMs: 1000, columns: 10, rows: 10 };
+    const newer = { ...old, from: 15_000 };
+    for (const cell of [0, 57, 99]) expect(cellOf(old, middleOf(old, cell))).toBe(cell);
+    expect(cellOf(newer, middleOf(old, 57))).toBe(7);
+    // What lies beside it now: the nearest.
+    expect(cellOf(newer, middleOf(old, 3))).toBe(0);
+    expect(cellOf(old, middleOf(newer, 99))).toBe(99);
+    // Of fewer rows the one that holds it.
+    expect(cellOf({ ...old, rows: 2 }, middleOf(old, 57))).toBe(11);
   });
 
   it("outlines a part of a column, and a run over columns", () => {

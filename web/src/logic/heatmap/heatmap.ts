@@ -58,6 +58,17 @@ export function spanOf({ from, stepMs, rows }: Grid, a: number, b: number): Wind
   return { from: from + Math.min(a, b) * cellMs, until: from + (Math.max(a, b) + 1) * cellMs };
 }
 
+/** The moment in the middle of a cell: it tells the cell in another answer's grid, too. */
+export function middleOf({ from, stepMs, rows }: Grid, cell: number): number {
+  return from + ((cell + 0.5) * stepMs) / rows;
+}
+
+/** The cell of a moment; the nearest where it lies beside the grid. */
+export function cellOf(grid: Grid, moment: number): number {
+  const cell = Math.floor(((moment - grid.from) * grid.rows) / grid.stepMs);
+  return Math.min(Math.max(cell, 0), cellCount(grid) - 1);
+}
+
 /** The cells that a span touches, first and last; null where it lies beside the grid. */
 export function cellsOf(grid: Grid, span: Window): [number, number] | null {
   const cellMs = grid.stepMs / grid.rows;

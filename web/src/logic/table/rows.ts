@@ -18,3 +18,21 @@ export function scrollToRow(row: number, rowHeight: number, scrollTop: number, h
   if (top + rowHeight > scrollTop + height) return top + rowHeight - height;
   return scrollTop;
 }
+
+/** Which row somebody is at: where it was, and what tells it from others. */
+export interface RowPlace {
+  at: number;
+  key: string;
+}
+
+/**
+ * Where that row is now, whatever order others have now; where it is gone, what came to its place. Rows of one key are
+ * told by their place.
+ */
+export function placeOfRow<Row>(rows: readonly Row[], keyOf: (row: Row) => string, place: RowPlace | null): number {
+  if (place === null) return 0;
+  const there = rows[place.at];
+  if (there !== undefined && keyOf(there) === place.key) return place.at;
+  const moved = rows.findIndex((row) => keyOf(row) === place.key);
+  return moved >= 0 ? moved : Math.max(0, Math.min(place.at, rows.length - 1));
+}

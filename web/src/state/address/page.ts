@@ -15,6 +15,14 @@ export const fields = Object.fromEntries(
   (Object.keys(DEFAULTS) as (keyof PageState)[]).map((key) => [key, computed(() => current.value[key])]),
 ) as { readonly [K in keyof PageState]: ReadonlySignal<PageState[K]> };
 
+const ASKED = [
+  ...(["view", "type", "query", "from", "until", "baseQuery", "baseFrom", "baseUntil"] as const),
+  ...(["markA", "markB", "hit", "before"] as const),
+];
+
+/** What the page is asked, in one text: who waits for an answer sees by it whether somebody chose something else. */
+export const askedFor = computed(() => JSON.stringify(ASKED.map((name) => fields[name].value)));
+
 /**
  * Who reads fields of `value` follows those, and is not made anew with each letter of a search that it does not show.
  */
@@ -78,16 +86,59 @@ function plan(isStep: boolean): void {
   planned = { timer: setTimeout(() => write(), WRITE_MS), isStep: isStep || (planned?.isStep ?? false) };
 }
 
+/** Whether a change would be part of the newest gesture, and no step of its own. */
+function goesOn(name: string): boolean {
+  return name !== "" && name === gesture.name && Date.now() - gesture.at < GESTURE_MS;
+}
+
+/** A gesture of the wheel is over after this pause. */
+const RESTS_MS = 220;
+
+/** What a hand has begun, and the address does not have yet. */
+interface Begun {
+  /** The gesture that the change is a part of. */
+  name: string;
+  /** Whose it is: what the same one begins again takes its place. */
+  by: object;
+  take: () => void;
+  undo: () => void;
+}
+
+let resting: (Begun & { timer: ReturnType<typeof setTimeout> }) | null = null;
+
+function takeResting(): void {
+  const begun = resting;
+  clearTimeout(begun?.timer);
+  resting = null;
+  begun?.take();
+}
+
+/**
+ * A gesture that the screen follows at once. It is taken when the hand rests, and before anything else changes the
+ * address. Back takes back what was not taken yet, and leaves what was there before. What is returned gives it up.
+ */
+export function onceRested(begun: Begun): () => void {
+  if (resting !== null && resting.by !== begun.by) takeResting();
+  clearTimeout(resting?.timer);
+  const mine = { ...begun, timer: setTimeout(takeResting, RESTS_MS) };
+  resting = mine;
+  return () => {
+    if (resting !== mine) return;
+    clearTimeout(mine.timer);
+    resting = null;
+  };
+}
+
 /**
  * Changes the state and the address. With a gesture's name, changes of the same gesture that follow quickly share one
  * step of the history. Where another frame is zoomed, all of its width is in sight, and its tree opens as trees do.
  */
 export function navigate(change: Partial<PageState>, name = ""): void {
+  takeResting();
   const next = { ...current.peek(), ...("focus" in change ? { part: "", open: "" } : {}), ...change };
   next.group = groupBehind(current.peek(), next);
   if (writeState(next) === writeState(current.peek()) && missing.peek() === null) return;
-  const now = Date.now();
-  const isContinued = name !== "" && name === gesture.name && now - gesture.at < GESTURE_MS;
+  const isContinued = goesOn(name);
   const steps = isContinued ? gesture.steps + 1 : 0;
   const isStep = !isContinued && !isHandling;
   if (isStep && planned !== null) write();
@@ -99,7 +150,7 @@ export function navigate(change: Partial<PageState>, name = ""): void {
   } else if (isStep) write(true);
   else if (steps < WRITTEN_AT_ONCE) write();
   else if (planned === null) plan(false);
-  gesture = { name, at: now, steps };
+  gesture = { name, at: Date.now(), steps };
   isHandling = true;
   queueMicrotask(() => {
     isHandling = false;
@@ -118,6 +169,11 @@ function read(): void {
   unknown = missing.value === null ? unknownIn(location.search) : "";
 }
 
+const wentBack = signal(0);
+
+/** Moves with Back and Forward: what was begun before is of the page that was left. */
+export const returns: ReadonlySignal<number> = wentBack;
+
 /** The address as the page was opened with it; from then on, Back and Forward. */
 export function startAddress(): void {
   read();
@@ -126,12 +182,17 @@ export function startAddress(): void {
   });
 
   addEventListener("popstate", () => {
-    gesture = { name: "", at: 0, steps: 0 };
-    const undone = planned;
+    const [undone, begun] = [planned, resting];
+    const isNoStep = undone?.isStep === true || (begun !== null && !goesOn(begun.name));
     clearTimeout(undone?.timer);
+    clearTimeout(begun?.timer);
+    gesture = { name: "", at: 0, steps: 0 };
     planned = null;
-    // What was typed just now is no step yet: what Back came to is one too far.
-    if (undone?.isStep) history.forward();
+    resting = null;
+    begun?.undo();
+    wentBack.value++;
+    // What was typed or begun just now is no step yet: what Back came to is one too far.
+    if (isNoStep) history.forward();
     else read();
   });
 }

@@ -76,6 +76,13 @@ export const hitCpus = resource(() => {
   return ask("CPUs", parameters, (signal) => api.series(parameters, signal));
 });
 
+/** The same for who shows them: those of another text are not where this one was. */
+export const hitSeries = computed(() => {
+  const wanted = sought.value;
+  if (wanted === null || "error" in wanted || hitCpus.stale.value) return [];
+  return hitCpus.data.value?.series ?? [];
+});
+
 /** Whether the page has a part for what ran before something. */
 export const isBeforeShown = computed(() => view.value === "timeline" && before.value !== "" && hit.value !== "");
 

@@ -1,6 +1,6 @@
 /** One sentence of what the page did by itself, or why it could not; it holds for the selection that it is about. */
 import { type ReadonlySignal, signal } from "@preact/signals";
-import { page } from "../address/page.ts";
+import { askedFor, page } from "../address/page.ts";
 
 interface Said {
   text: string;
@@ -27,8 +27,9 @@ export function unsay(): void {
 
 /** Two versions against each other, by a file that is fetched when it is first wanted. */
 export function compareVersionsOf(service: string | null, wanted: readonly string[] = []): void {
+  const asked = askedFor.peek();
   import("./versions.ts").then(
-    (file) => file.compareVersions(service, wanted),
+    (file) => file.compareVersions(service, wanted, asked),
     () => say("A part of the page could not be loaded: load it anew.", true),
   );
 }

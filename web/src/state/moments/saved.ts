@@ -44,12 +44,21 @@ const TIMEOUT_MS = 30_000;
 const patience = () => AbortSignal.timeout(TIMEOUT_MS);
 const faultOf = (error: unknown) => (error instanceof ApiError ? error.message : String(error));
 
-export async function askSaved(): Promise<void> {
+/** Counts up with each question: an answer to one before the last is of no use. */
+let turn = 0;
+
+/** What there is now, also where somebody asked again meanwhile. */
+export async function askSaved(): Promise<readonly SavedView[]> {
+  const mine = ++turn;
+  const told = (next: Shelf) => {
+    if (mine === turn) shelf.value = next;
+    return next.views;
+  };
   try {
     const { views } = await viewsApi.all(patience());
-    shelf.value = { views: views.filter(({ address }) => isOwn(address)), fault: "" };
+    return told({ views: views.filter(({ address }) => isOwn(address)), fault: "" });
   } catch (error) {
-    shelf.value = { views: shelf.peek()?.views ?? [], fault: faultOf(error) };
+    return told({ views: shelf.peek()?.views ?? [], fault: faultOf(error) });
   }
 }
 
@@ -66,8 +75,8 @@ async function attempt(name: string, act: () => Promise<unknown>): Promise<Kept>
     return { is: "done" };
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 412) return { is: "refused", why: faultOf(error) };
-    await askSaved();
-    return { is: "conflict", theirs: shelf.peek()?.views.find((one) => one.name === name) ?? null };
+    const views = await askSaved();
+    return { is: "conflict", theirs: views.find((one) => one.name === name) ?? null };
   }
 }
 

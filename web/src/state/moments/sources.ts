@@ -3,7 +3,7 @@ import { effect, signal } from "@preact/signals";
 import { parseSelector } from "../../logic/labels/selector.ts";
 import { sourceLink, type Template, templateFor, templatesOf } from "../../logic/source/template.ts";
 import { page } from "../address/page.ts";
-import { framePlaces, settledKey } from "../screen/frame.ts";
+import { framePlaces } from "../screen/frame.ts";
 import { keep, kept } from "../screen/kept.ts";
 import { sourceShown } from "./sourceShown.ts";
 
@@ -38,8 +38,11 @@ export function linkOf(module: string, { file, from, until }: { file: string; fr
 
 export function startSources(): void {
   effect(() => {
-    const [key, places] = [settledKey.value, framePlaces.data.value];
-    const links = (places ?? []).flatMap(({ module, sources }) => sources.map((source) => linkOf(module, source)));
+    const known = framePlaces.value;
+    const key = known?.key ?? null;
+    const links = (known?.places ?? []).flatMap(({ module, sources }) =>
+      sources.map((source) => linkOf(module, source)),
+    );
     const href = links.find((link) => link !== null) ?? null;
     sourceShown.value = key === null || href === null ? null : { name: key.name, module: key.module, href };
   });

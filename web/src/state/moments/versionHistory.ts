@@ -1,4 +1,5 @@
 /** The selected frame's function, or place, by version, over all that the server keeps. */
+import { computed } from "@preact/signals";
 import { api } from "../../api/index.ts";
 import { ofAllVersions } from "../../logic/compare/versions.ts";
 import { closerRange } from "../../logic/series/versionHistory.ts";
@@ -6,13 +7,13 @@ import { LONGEST_MS } from "../../logic/time/windows.ts";
 import { fields } from "../address/page.ts";
 import { ask, lengths, ownFrames, present } from "../question/question.ts";
 import { resource } from "../question/resource.ts";
-import { settledPlace } from "../screen/frame.ts";
+import { isSettled, settledPlace } from "../screen/frame.ts";
 
 const MOST_VERSIONS = 50;
 /** Each looks closer at what was covered. */
 const LOOKS = 3;
 
-export const versionHistory = resource(() => {
+const asked = resource(() => {
   const place = settledPlace.value;
   if (fields.split.value !== "version" || place === null) return null;
   const parameters = {
@@ -33,3 +34,10 @@ export const versionHistory = resource(() => {
     }
   });
 });
+
+/** What was asked of another frame, or place, is no history of this one. */
+export const versionHistory = {
+  start: asked.start,
+  data: computed(() => (isSettled.value && !asked.stale.value ? asked.data.value : null)),
+  error: asked.error,
+};

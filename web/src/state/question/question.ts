@@ -31,7 +31,9 @@ export const present = computed(() => {
 });
 
 export function ask<T>(name: string, parameters: Parameters, run: (signal: AbortSignal) => Promise<T>): Ask<T> {
-  return { name, question: `${name} ${JSON.stringify(parameters)}`, turn: refreshes.value, run };
+  const timeless = Object.entries(parameters).filter(([key]) => !/(^|_)(from|until)$/.test(key));
+  const [question, subject] = [parameters, timeless].map((of) => `${name} ${JSON.stringify(of)}`) as [string, string];
+  return { name, question, subject, turn: refreshes.value, run };
 }
 
 /** Rows of labels above the stacks, as a flamegraph and a difference are asked for. */

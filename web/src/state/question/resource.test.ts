@@ -1,4 +1,4 @@
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/index.ts";
 import { cancelAll, pending, resource } from "./resource.ts";
@@ -88,5 +88,41 @@ describe("a resource", () => {
     calls[2]?.fail(new Error("odd"));
     await settle();
     expect([made.data.value, made.error.value?.code]).toEqual([null, "bad_answer"]);
+  });
+
+  it("tells of no question why another one had no answer; what a clock asks again may fail again", async () => {
+    const { question, turn, calls, made, settle } = asked();
+    calls[0]?.fail(new ApiError("bad_query", "Unreadable.", "", 400));
+    await settle();
+    turn.value++;
+    expect(made.error.value?.code).toBe("bad_query");
+    calls[1]?.fail(new ApiError("timeout", "Too slow.", "", 504));
+    await settle();
+    question.value = "two";
+    expect([made.error.value, made.loading.value]).toEqual([null, true]);
+    calls[2]?.fail(new ApiError("timeout", "Too slow.", "", 504));
+    await settle();
+    // Of a range that follows the present each turn is another question.
+    batch(() => {
+      turn.value++;
+      question.value = "two, later";
+    });
+    expect(made.error.value?.code).toBe("timeout");
+    calls[3]?.fail(new ApiError("timeout", "Too slow.", "", 504));
+    await settle();
+    question.value = null;
+    expect(made.error.value).toBeNull();
+  });
+
+  it("says what its answer is of, and not what is asked", async () => {
+    const { question, calls, made, settle } = asked();
+    expect(made.subject.value).toBe("");
+    calls[0]?.answer("first");
+    await settle();
+    question.value = "two";
+    expect(made.subject.value).toBe("one");
+    calls[1]?.answer("second");
+    await settle();
+    expect(made.subject.value).toBe("two");
   });
 });

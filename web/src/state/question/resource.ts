@@ -12,6 +12,8 @@ export interface Ask<T> {
   name: string;
   /** What is asked. */
   question: string;
+  /** What the question is of, at whatever time. */
+  subject?: string;
   /** Counts up where the same question is asked again. */
   turn: number;
   run: (signal: AbortSignal) => Promise<T>;
@@ -23,6 +25,8 @@ export interface Resource<T> {
   loading: ReadonlySignal<boolean>;
   /** What is in sight answers an earlier question: its figures are not those of what is chosen now. */
   stale: ReadonlySignal<boolean>;
+  /** What the answer in sight is of: where it stays the same, so does what hands are at. */
+  subject: ReadonlySignal<string>;
   /** Follows the state from now on: it asks once at first, and whenever the question changes. */
   start: () => void;
 }
@@ -69,7 +73,9 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
   const error = signal<ApiError | null>(null);
   const loading = signal(false);
   const stale = signal(false);
+  const subject = signal("");
   let key: string | null = null;
+  let asked: Pick<Ask<T>, "question" | "turn"> | null = null;
   let answered: string | null = null;
   let current: { controller: AbortController; entry: Pending } | null = null;
 
@@ -86,6 +92,12 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
     key = next;
     current?.controller.abort();
     forget();
+    // Why another question has no answer is no word on this one. What is asked again, by a clock or a hand, may fail in
+    // the same way: until that is known, it stands.
+    const [now, last] = [wanted, asked];
+    const isAgain = now !== null && last !== null && (now.question === last.question || now.turn !== last.turn);
+    if (!isAgain) error.value = null;
+    asked = wanted;
     if (wanted === null) {
       loading.value = false;
       stale.value = false;
@@ -116,6 +128,7 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
         if (current !== mine) return;
         forget();
         answered = wanted.question;
+        subject.value = wanted.subject ?? wanted.question;
         data.value = answer;
         error.value = null;
         loading.value = false;
@@ -135,5 +148,5 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
   const start = () => {
     effect(follow);
   };
-  return { data, error, loading, stale, start };
+  return { data, error, loading, stale, subject, start };
 }

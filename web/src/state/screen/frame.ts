@@ -87,28 +87,43 @@ const history = resource(() => {
 /** What was asked of another frame is no history of this one. */
 export const frameSeries = {
   data: computed(() => {
-    const [known, wanted] = [history.data.value, chosen.value];
-    if (known === null || wanted === null || !isSameFunction(known.asked.key, wanted)) return null;
+    const known = history.data.value;
+    if (known === null || !isOfChosen(known.asked.key)) return null;
     const isThere = fields.history.value !== "place" || isSamePlace(known.asked, settled.value);
     return isThere ? known.answer : null;
   }),
-  error: history.error,
+  error: computed(() => (isSettled.value ? history.error.value : null)),
 };
+
+/** What is asked is asked of the selected frame. */
+export const isSettled = computed(() => isOfChosen(settled.value?.key));
+
+/** What was asked of another frame is nothing of the selected one. */
+function isOfChosen(key: FrameKey | undefined): boolean {
+  return key !== undefined && chosen.value !== null && isSameFunction(key, chosen.value);
+}
 
 function isSamePlace(a: Asked, b: Asked | null): boolean {
   return JSON.stringify([a.path, a.rows]) === JSON.stringify([b?.path ?? null, b?.rows ?? []]);
 }
 
 /** Which files, build ids and source lines the selected function has. */
-export const framePlaces = resource(() => {
+const placesAsked = resource(() => {
   if (settled.value === null) return null;
   const { key } = settled.value;
   const { from: begin, until: end } = chartRange.value;
   const day = (text: string | number) => parseTime(String(text), present.peek()) ?? present.peek();
   const sql = placesQuery(key, day(begin), day(end));
-  return ask(`places ${key.module}`, { sql }, async (signal) =>
-    placesOf((await api.sql(sql, signal)).rows, key.module),
-  );
+  return ask(`places ${key.module}`, { sql }, async (signal) => ({
+    key,
+    places: placesOf((await api.sql(sql, signal)).rows, key.module),
+  }));
+});
+
+/** Null until those of the very function are known. */
+export const framePlaces = computed(() => {
+  const known = placesAsked.data.value;
+  return known !== null && isOfChosen(known.key) ? known : null;
 });
 
 export function startFrame(): void {
@@ -125,5 +140,5 @@ export function startFrame(): void {
     return () => clearTimeout(timer);
   });
   history.start();
-  framePlaces.start();
+  placesAsked.start();
 }

@@ -102,10 +102,18 @@ export const searchResult = computed(() => {
   return matched === null ? null : search(matched.tree, matched.names, focus.value.node);
 });
 
-/** The share of a search in the whole profile, asked for where the tree on the screen was trimmed. */
+/** Whether the server is asked for a search: where the tree on the screen was trimmed. */
+const isMatchAsked = computed(
+  () =>
+    single.value !== null &&
+    sent.value.tree?.trimmed === true &&
+    matcher.value !== null &&
+    fields.transform.value === "",
+);
+
+/** The share of a search in the whole profile. */
 export const wholeMatch = resource(() => {
-  if (single.value === null || sent.value.tree?.trimmed !== true || matcher.value === null) return null;
-  if (fields.transform.value !== "") return null;
+  if (!isMatchAsked.value) return null;
   const { from: begin, until: end } = flamegraph.data.value ?? { from: 0, until: 0 };
   const parameters = {
     ...selection.value,
@@ -116,3 +124,8 @@ export const wholeMatch = resource(() => {
   };
   return ask("match", parameters, (signal) => api.match(parameters, signal));
 });
+
+/** The same; null until it is known of this very search in this very graph. */
+export const wholeFound = computed(() =>
+  isMatchAsked.value && !wholeMatch.loading.value ? wholeMatch.data.value : null,
+);

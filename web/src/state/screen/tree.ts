@@ -18,28 +18,24 @@ import { nextSlice } from "./slices.ts";
 
 const { view, width } = fields;
 
+/** Which answer has the tree; null where none does. */
+const source = computed(() =>
+  comparing.value ? diff : view.value === "timeline" ? (sampled.value?.beforeHits ?? null) : flamegraph,
+);
+
 /** The tree as the server sent it, or why there is none. */
 export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
-  const answer = comparing.value
-    ? diff.data.value
-    : view.value === "timeline"
-      ? (sampled.value?.beforeHits.data.value ?? null)
-      : single.value === null
-        ? null
-        : flamegraph.data.value;
+  const answer = source.value === flamegraph && single.value === null ? null : (source.value?.data.value ?? null);
   if (answer === null) return { tree: null, fault: "" };
   const { tree: whole, fault } = answer;
   return { tree: whole === null ? null : withWidth(whole, width.value), fault };
 });
 
 /** The tree is of an earlier question, and so is what is told of it. */
-export const isTreeStale = computed(() =>
-  comparing.value
-    ? diff.stale.value
-    : view.value === "timeline"
-      ? (sampled.value?.beforeHits.stale.value ?? false)
-      : flamegraph.stale.value,
-);
+export const isTreeStale = computed(() => source.value?.stale.value ?? false);
+
+/** What the tree is of, at whatever time, and what is done to it. */
+export const treeSubject = computed(() => `${source.value?.subject.value ?? ""} ${fields.transform.value}`);
 
 export const transforms = computed(() => transformsOf(fields.transform.value));
 

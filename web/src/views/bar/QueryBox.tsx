@@ -13,6 +13,7 @@ import {
   tidySelector,
   wordOf,
 } from "../../logic/labels/selector.ts";
+import { returns } from "../../state/address/page.ts";
 import { labels } from "../../state/answers/server.ts";
 import type * as Meaning from "../../state/screen/meaning.ts";
 import { meaning } from "../lazyViews.tsx";
@@ -69,11 +70,15 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   useLayoutEffect(() => {
     setText(value);
     setSaid(null);
+    // What is on its way is of another text.
+    close();
   }, [value]);
   const leaveQuestion = () => {
     submitting.current?.abort();
     submitting.current = null;
   };
+  // What Enter began before Back, or before something else was selected, must not select once it is answered.
+  useLayoutEffect(leaveQuestion, [value, returns.value]);
   useEffect(
     () => () => {
       suggesting.current?.abort();

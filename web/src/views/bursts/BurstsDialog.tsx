@@ -80,8 +80,7 @@ export function BurstsDialog({ onClose }: { onClose: () => void }) {
   const [wantsToken, setWantsToken] = useState(burstToken.peek() !== "");
   useEffect(followBursts, []);
 
-  const after = (outcome: Outcome) => {
-    setAsking(false);
+  const tell = (outcome: Outcome) => {
     setTold(toldOf(outcome));
     if ("fault" in outcome && outcome.fault.status === UNAUTHORIZED) setWantsToken(true);
   };
@@ -93,7 +92,10 @@ export function BurstsDialog({ onClose }: { onClose: () => void }) {
     }
     setAsking(true);
     setTold(NOTHING);
-    void beginBursts(request).then(after);
+    void beginBursts(request).then((outcome) => {
+      setAsking(false);
+      tell(outcome);
+    });
   };
   return (
     <dialog class="help bursts" aria-label="Look closer" {...dialog}>
@@ -142,7 +144,7 @@ export function BurstsDialog({ onClose }: { onClose: () => void }) {
             </p>
           </div>
         </form>
-        <BurstList onEnded={(outcome) => ("fault" in outcome ? after(outcome) : setTold(NOTHING))} onShow={leave} />
+        <BurstList onEnded={(outcome) => ("fault" in outcome ? tell(outcome) : setTold(NOTHING))} onShow={leave} />
       </div>
     </dialog>
   );

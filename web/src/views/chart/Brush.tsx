@@ -38,7 +38,9 @@ const KEY_PART = 1 / 100;
 const KEY_ZOOM = 3;
 
 export function Brush({ plot, onPick, onHover, onTake, onMenu, onZoom, hover, caption, spoken }: Props) {
-  const begin = useRef<number | null>(null);
+  /** Where the pointer came down, and at which moment: an answer in the middle of a drag may bring another range. */
+  const begin = useRef<{ x: number; moment: number } | null>(null);
+  /** Moments. */
   const [drag, setDrag] = useState<[number, number] | null>(null);
   /** Where a window begins that is being chosen with keys. */
   const [mark, setMark] = useState<number | null>(null);
@@ -56,7 +58,7 @@ export function Brush({ plot, onPick, onHover, onTake, onMenu, onZoom, hover, ca
     setDrag(null);
     const x = place(event);
     if (!picked || from === null) return;
-    if (Math.abs(x - from) >= LEAST_PIXELS) onPick(ordered(momentAt(plot, from), momentAt(plot, x)));
+    if (Math.abs(x - from.x) >= LEAST_PIXELS) onPick(ordered(from.moment, momentAt(plot, x)));
     else onTake(event);
   };
   const { range } = plot;
@@ -76,8 +78,9 @@ export function Brush({ plot, onPick, onHover, onTake, onMenu, onZoom, hover, ca
     else return;
     event.preventDefault();
   };
-  const chosen = drag ?? (mark === null ? null : [pixelOf(plot, mark), pixelOf(plot, line)]);
-  const [left, right] = chosen === null ? [0, 0] : [Math.min(...chosen), Math.max(...chosen)];
+  const chosen = drag ?? (mark === null ? null : [mark, line]);
+  const pixels = chosen?.map((moment) => Math.min(Math.max(pixelOf(plot, moment), 0), plot.width)) ?? [0];
+  const [left, right] = [Math.min(...pixels), Math.max(...pixels)];
   return (
     <div
       class="brush"
@@ -92,13 +95,12 @@ export function Brush({ plot, onPick, onHover, onTake, onMenu, onZoom, hover, ca
       onPointerDown={(event) => {
         if (event.button !== 0) return;
         event.currentTarget.setPointerCapture(event.pointerId);
-        begin.current = place(event);
+        begin.current = { x: place(event), moment: momentAt(plot, place(event)) };
         setMark(null);
       }}
       onPointerMove={(event) => {
-        const x = place(event);
         onHover(hoverAt(event));
-        if (begin.current !== null) setDrag([begin.current, x]);
+        if (begin.current !== null) setDrag([begin.current.moment, momentAt(plot, place(event))]);
       }}
       onPointerUp={(event) => end(event, true)}
       onPointerCancel={(event) => end(event, false)}

@@ -5,6 +5,7 @@ import { count, percent, plural } from "../../logic/text/format.ts";
 import { amountText, timeText } from "../../logic/text/unit.ts";
 import { namesFor } from "../../state/answers/names.ts";
 import { charted, layerFigure, level } from "../../state/screen/units.ts";
+import { useKeptFocus } from "../ui/hooks.ts";
 import { ValueDots, valueHandlers } from "./ValueButtons.tsx";
 import { VALUE_HINT } from "./valueActions.ts";
 
@@ -41,6 +42,7 @@ function modeText(mode: Mode | null): string {
 
 export function LayerList({ stack, by, colours, hover, highlighted, otherCount }: Props) {
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
+  useKeptFocus();
   return (
     <ul
       class="layers"

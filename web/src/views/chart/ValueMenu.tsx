@@ -1,4 +1,5 @@
 /** All that can be done with a label's value. There is one menu, which stands where it was asked for. */
+import { useRef } from "preact/hooks";
 import { type LabelMatcher, laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { canLookCloser, LOOKED_AT } from "../../state/moments/closer.ts";
@@ -60,20 +61,25 @@ function nodeOf(within: readonly LabelMatcher[]) {
 
 export function ValueMenu() {
   const shown = openValue.value;
+  const place = useRef({ top: 0, bottom: 0 });
   if (shown === null) return null;
   const { by, x, value } = shown;
   return (
     <FrameMenu
       key={`${shown.label} ${value}`}
       anchor={() => {
-        const { top, bottom } = by.getBoundingClientRect();
+        // What it stands beside may be gone with a newer answer: the menu stays where it was.
+        if (by.isConnected) place.current = by.getBoundingClientRect();
+        const { top, bottom } = place.current;
         return { x, top, bottom };
       }}
       name={`of ${shown.label} ${value}`}
       actions={valueActions(shown)}
       onClose={(back) => {
         openValue.value = null;
-        if (back && by.isConnected) by.focus();
+        if (!back) return;
+        if (by.isConnected) by.focus();
+        else document.querySelector("main")?.focus();
       }}
     />
   );

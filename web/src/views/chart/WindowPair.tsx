@@ -30,31 +30,36 @@ const KEY_PART = 1 / 200;
 
 export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props) {
   const [draft, setDraft] = useState<Pair | null>(null);
-  const gesture = useRef<{ side: Side; grip: Grip; x: number; start: Pair } | null>(null);
+  /** What is held: its grip, and the moment that is below the pointer, whatever range an answer brings meanwhile. */
+  const gesture = useRef<{ side: Side; grip: Grip; moment: number; start: Pair } | null>(null);
   const layer = useRef<HTMLDivElement>(null);
   const shown = draft ?? pair;
   const bounds = plot.range;
 
-  // A new pair from outside replaces what was being dragged.
-  useEffect(() => setDraft(null), [pair.base.from, pair.base.until, pair.comparison.from, pair.comparison.until]);
+  // A new pair replaces what was dragged, and not what a hand holds: an answer that moves the windows takes nothing out
+  // of it.
+  useEffect(() => {
+    if (gesture.current === null) setDraft(null);
+  }, [pair.base.from, pair.base.until, pair.comparison.from, pair.comparison.until]);
 
   const place = (event: PointerEvent) => {
     const box = layer.current?.getBoundingClientRect();
     return event.clientX - (box?.left ?? 0);
   };
+  /** Also beside the plot. */
+  const momentOf = (x: number) => bounds.from + (x * lengthOf(bounds)) / plot.width;
   const begin = (side: Side, grip: Grip) => (event: PointerEvent) => {
     if (event.button !== 0) return;
     event.stopPropagation();
     (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
-    gesture.current = { side, grip, x: place(event), start: shown };
+    gesture.current = { side, grip, moment: momentOf(place(event)), start: shown };
   };
   const during = (event: PointerEvent) => {
     const g = gesture.current;
     const x = place(event);
     onHover(momentAt(plot, x));
     if (g === null) return;
-    const scale = lengthOf(bounds) / plot.width;
-    setDraft(dragged(g.start, g.side, g.grip, (x - g.x) * scale, bounds, locked));
+    setDraft(dragged(g.start, g.side, g.grip, momentOf(x) - g.moment, bounds, locked));
   };
   const end = () => {
     const g = gesture.current;

@@ -193,6 +193,7 @@ export function JudgedTable({ by, answer, rows, only, onTake, isChosen, sides, c
       <VirtualTable
         label={isFunction ? "Functions of both windows" : `Both windows by ${by}`}
         rows={shown}
+        keyOf={(row) => (isFunction ? JSON.stringify(rowKey(row)) : row.name)}
         columns={columns}
         sort={sort}
         onSort={setSort}

@@ -12,6 +12,7 @@ import { charted, layerFigure } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { ValueDots, valueHandlers } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
+import { useKeptFocus } from "../ui/hooks.ts";
 
 const WIDTH = 64;
 const HEIGHT = 15;
@@ -44,6 +45,7 @@ function TopList({ label }: { label: Listed }) {
 function FilledList({ label, answer }: { label: Listed; answer: SeriesAnswer }) {
   const stack = useMemo(() => stackOf(answer), [answer]);
   const others = answer.other?.series ?? 0;
+  useKeptFocus();
   return (
     <section class="card toplist" aria-label={`Largest by ${label}`}>
       <div class="toplist-title">

@@ -10,6 +10,7 @@ import { Runs } from "../../logic/flame/cells.ts";
 import type { Search } from "../../logic/flame/search.ts";
 import { frameText, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { plural } from "../../logic/text/format.ts";
+import { findSelection, selectionOf } from "../../logic/tree/focus.ts";
 import { titleOf } from "../../logic/tree/rows.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { copyText } from "../ui/clipboard.ts";
@@ -20,11 +21,13 @@ import { MAP_HEIGHT, Minimap } from "./minimap.ts";
 import { type ColourBy, Colours, paint, ROW, type Scene, viewAt } from "./paint.ts";
 import type { TooltipProps } from "./Tooltip.tsx";
 import { usePointer } from "./usePointer.ts";
-import { useRange } from "./useRange.ts";
+import { type OnceRested, useRange } from "./useRange.ts";
 import { useScroll } from "./useScroll.ts";
 
 export interface FlamegraphProps {
   tree: Tree;
+  /** What the tree is of: another tree of the same leaves hands where they are. */
+  subject: string;
   focus: number;
   search: Search | null;
   selected: number | null;
@@ -43,6 +46,8 @@ export interface FlamegraphProps {
   onZoom: (node: number) => void;
   onSelect: (node: number | null) => void;
   onPart: (part: string) => void;
+  /** When a hand on the graph rests, as the page has it. */
+  onceRested: OnceRested;
   /** Nothing is zoomed and nothing selected any more. */
   onReset: () => void;
   onPoint: (name: string | null) => void;
@@ -62,8 +67,17 @@ export function Flamegraph(props: FlamegraphProps) {
   const minimap = useRef(new Minimap());
   const drawnTop = useRef(-1);
   const [menu, setMenu] = useState<{ tree: Tree; node: number; x: number } | null>(null);
-  // A frame of the tree before would be another frame in this one.
-  const open = menu !== null && menu.tree === tree ? menu : null;
+  // A newer answer numbers frames in another way: the menu stays with its own, as long as there is one.
+  const open = useMemo(() => {
+    if (menu === null || menu.tree === tree) return menu;
+    const node = findSelection(tree, selectionOf(menu.tree, menu.node));
+    return node === null ? null : { ...menu, tree, node };
+  }, [menu, tree]);
+  useLayoutEffect(() => {
+    if (menu === null || open !== null) return;
+    setMenu(null);
+    canvas.current?.focus();
+  }, [menu, open]);
   const [copied, setCopied] = useState("");
   const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
   const drawn = useCanvas((context, surface) => {

@@ -3,8 +3,18 @@
  * handlers that move what is in sight; a click and the right button are told to who uses them.
  */
 import type { RefObject } from "preact";
-import { useRef, useState } from "preact/hooks";
-import { centred, hitAt, moved, type Sliver, scaled, type View, viewOf } from "../../logic/flame/layout.ts";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import {
+  centred,
+  hitAt,
+  moved,
+  partOf,
+  partText,
+  type Sliver,
+  scaled,
+  type View,
+  viewOf,
+} from "../../logic/flame/layout.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import type { Drawn } from "../ui/hooks.ts";
 import { isZoom, scrollPageFirst } from "../ui/wheel.ts";
@@ -60,7 +70,7 @@ export function usePointer(
     const bounds = of.getBoundingClientRect();
     return shown.from + ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * (shown.until - shown.from);
   };
-  const pointAt = (event: MouseEvent): Pointed | null => {
+  const pointAt = (event: Pick<MouseEvent, "clientX" | "clientY">): Pointed | null => {
     const element = canvas.current;
     if (element === null || box.current === null) return null;
     const bounds = element.getBoundingClientRect();
@@ -89,7 +99,8 @@ export function usePointer(
     event.preventDefault();
   };
 
-  const drag = useRef<{ x: number; y: number; view: View; scrollTop: number; moves: boolean } | null>(null);
+  /** What was in sight is told as a part of the width: an answer in the middle of a drag has another one. */
+  const drag = useRef<{ x: number; y: number; part: string; scrollTop: number; moves: boolean } | null>(null);
   /** True while the graph is dragged. */
   const dragged = (event: PointerEvent): boolean => {
     const from = drag.current;
@@ -99,8 +110,9 @@ export function usePointer(
     if (!from.moves) canvas.current?.setPointerCapture(event.pointerId);
     from.moves = true;
     box.current.scrollTop = from.scrollTop - y;
-    const span = from.view.until - from.view.from;
-    show(moved(from.view, limits, (-x / Math.max(1, size.width)) * span));
+    const seen = partOf(from.part, limits);
+    const span = seen.until - seen.from;
+    show(moved(seen, limits, (-x / Math.max(1, size.width)) * span));
     return true;
   };
 
@@ -120,7 +132,8 @@ export function usePointer(
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0 || event.pointerType === "touch") return;
       const { clientX: x, clientY: y } = event;
-      drag.current = { x, y, view: view.current, scrollTop: box.current?.scrollTop ?? 0, moves: false };
+      const part = partText(view.current, limits);
+      drag.current = { x, y, part, scrollTop: box.current?.scrollTop ?? 0, moves: false };
     },
     onPointerMove: (event: PointerEvent) => {
       if (event.pointerType === "touch" || dragged(event)) return;
@@ -145,6 +158,11 @@ export function usePointer(
       onMenu(at.node, event.clientX - (canvas.current?.getBoundingClientRect().left ?? 0));
     },
   };
+
+  // Behind the hooks that place what is in sight: what a newer answer has put below a pointer that rests.
+  useLayoutEffect(() => {
+    setUnder((was) => was && pointAt({ clientX: was.x, clientY: was.y }));
+  }, [tree]);
 
   // A frame of the tree before would be another frame in this one.
   const hover = under !== null && under.tree === tree ? under : null;

@@ -13,20 +13,29 @@ interface Given {
   /** As `partText` writes it. */
   part: string;
   onPart: (part: string) => void;
+  onceRested: OnceRested;
 }
+
+/**
+ * Takes what a hand has begun once it rests, or undoes it; what the same one begins again takes its place. What is
+ * returned gives it up.
+ */
+export type OnceRested = (begun: { name: string; by: object; take: () => void; undo: () => void }) => () => void;
 
 const ZOOM_MS = 140;
 /** Who asks the system for less motion sees where a zoom leads, and not the way. */
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-/** A gesture of the wheel is over after this pause. */
-const SETTLED_MS = 220;
 
 export type Range = ReturnType<typeof useRange>;
 
 /** Who uses it draws what has changed, unless it glides: then each step is drawn from here. */
-export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon }: Drawn) {
+export function useRange({ tree, focus, part, onPart, onceRested }: Given, { draw, drawSoon }: Drawn) {
   const limits = viewOf(tree, focus);
   const view = useRef<View>(partOf(part, limits));
+  /** What the hand shows, as the address will have it; null once the address has it. */
+  const hand = useRef<{ part: string; giveUp: () => void } | null>(null);
+  const newest = useRef({ part, limits, onPart });
+  newest.current = { part, limits, onPart };
 
   /** The next step; 0 while nothing glides. */
   const gliding = useRef(0);
@@ -54,26 +63,36 @@ export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon 
   const lastTree = useRef(tree);
   useLayoutEffect(() => {
     const still = lastTree.current !== tree || isStill();
-    const target = partOf(part, limits);
+    // An answer in the middle of a gesture leaves in sight what the hand shows: the same part of the new width.
+    const target = partOf(hand.current?.part ?? part, limits);
     lastTree.current = tree;
     if (still) view.current = target;
-    else if (partText(view.current, limits) !== part) glideTo(target);
+    else if (hand.current === null && partText(view.current, limits) !== part) glideTo(target);
     return stop;
   }, [tree, focus, part]);
 
   // The address follows once the wheel or the pointer rests.
-  const resting = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(resting.current), [tree, focus]);
+  useEffect(() => () => hand.current?.giveUp(), []);
   const show = (seen: View) => {
     view.current = seen;
     drawSoon();
-    clearTimeout(resting.current);
-    resting.current = setTimeout(() => onPart(partText(seen, limits)), SETTLED_MS);
+    const shown = partText(seen, limits);
+    const take = () => {
+      hand.current = null;
+      newest.current.onPart(shown);
+    };
+    const undo = () => {
+      hand.current = null;
+      view.current = partOf(newest.current.part, newest.current.limits);
+      draw();
+    };
+    hand.current = { part: shown, giveUp: onceRested({ name: "part", by: hand, take, undo }) };
   };
 
   /** What the hand chose is given up; where the address has nothing to give up, all comes into sight from here. */
   const reset = () => {
-    clearTimeout(resting.current);
+    hand.current?.giveUp();
+    hand.current = null;
     if (focus !== ROOT || part !== "") return;
     if (isStill()) {
       view.current = limits;

@@ -6,12 +6,14 @@ import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { partOf, rowsInSight, viewOf } from "../../logic/flame/layout.ts";
 import { scrollToRow } from "../../logic/table/rows.ts";
+import { selectionOf } from "../../logic/tree/focus.ts";
 import { ROOT, type Tree } from "../../logic/tree/tree.ts";
 import type { Drawn } from "../ui/hooks.ts";
 import { ROW } from "./paint.ts";
 
 interface Given {
   tree: Tree;
+  subject: string;
   focus: number;
   part: string;
   flame: boolean;
@@ -21,11 +23,17 @@ interface Given {
 /** Rows whose frames are all narrower than this (CSS pixels) don't make the graph taller; they are told below it. */
 const ROW_WORTH = 0.3;
 
+type Subject = Pick<Given, "tree" | "subject">;
+
+/** Whether a tree is a newer answer to what the other one answers. */
+const isAgain = (was: Subject, now: Subject) =>
+  was.tree !== now.tree && was.subject === now.subject && was.tree.shape === now.tree.shape;
+
 export type Scroll = ReturnType<typeof useScroll>;
 
 /** `drawnTop`: where the box was scrolled to when its picture was drawn. */
 export function useScroll(
-  { tree, focus, part, flame, selected }: Given,
+  { tree, subject, focus, part, flame, selected }: Given,
   { box, size, drawSoon }: Drawn,
   drawnTop: RefObject<number>,
 ) {
@@ -51,7 +59,7 @@ export function useScroll(
 
   // The root is brought into sight once the graph's height is known or changes; where another frame is zoomed, or
   // another part of the width has other rows, all stays where it was.
-  const placed = useRef<{ tree: Tree; focus: number; part: string; rows: number; flame: boolean } | null>(null);
+  const placed = useRef<(Given & { rows: number; root: number }) | null>(null);
   // What lies below the box, in pixels: a flame stands on its root, also where the box becomes lower, as when lists
   // come that stand above it.
   const last = useRef({ top: 0, height: 0, below: 0 });
@@ -69,11 +77,16 @@ export function useScroll(
   useLayoutEffect(() => {
     const element = box.current;
     const was = placed.current;
-    placed.current = { tree, focus, part, rows, flame };
+    const root = placeOf(tree.rootRow) * ROW;
+    placed.current = { tree, subject, focus, part, flame, selected, rows, root };
     if (element === null) return;
-    // A zoom leaves frames where they are, as another part of the width does.
     const isSame = was !== null && was.tree === tree && was.flame === flame;
-    if (isSame && (was.part !== part || was.focus !== focus)) {
+    // A newer answer leaves the root where it was, and with it what is read: also where the browser has moved a box
+    // that has fewer rows now.
+    if (was !== null && was.flame === flame && isAgain(was, { tree, subject })) {
+      if (root !== was.root) element.scrollTop = last.current.top + root - was.root;
+    } else if (isSame && (was.part !== part || was.focus !== focus)) {
+      // A zoom leaves frames where they are, as another part of the width does.
       if (flame) element.scrollTop += (rows - was.rows) * ROW;
     } else if (isSame && was.rows === rows) {
       const end = rows * ROW - element.clientHeight;
@@ -82,7 +95,6 @@ export function useScroll(
       if (element.scrollTop !== last.current.top && element.scrollTop < end) measureBelow(last.current.height);
       if (flame) element.scrollTop = end - last.current.below;
     } else {
-      const root = placeOf(tree.rootRow) * ROW;
       if (tree.shape === "sandwich") element.scrollTop = root - size.height / 2;
       else element.scrollTop = flame ? rows * ROW : 0;
     }
@@ -90,10 +102,19 @@ export function useScroll(
   }, [flame, rows, tree, size.height]);
 
   // What the search or another view has selected comes into sight.
+  const revealed = useRef<(Pick<Given, "tree" | "subject" | "selected"> & { height: number }) | null>(null);
   useLayoutEffect(() => {
+    const was = revealed.current;
+    revealed.current = { tree, subject, selected, height: size.height };
+    if (selected === null || size.height === 0) return;
+    // A newer answer brings nothing into sight that a hand has scrolled out of it.
+    const isKnown =
+      was?.height === size.height &&
+      isAgain(was, { tree, subject }) &&
+      selectionOf(was.tree, was.selected) === selectionOf(tree, selected);
     // The panel that opens below takes a part of the height.
-    if (selected !== null && size.height > 0) reveal(selected);
-  }, [selected, rows, size.height]);
+    if (!isKnown) reveal(selected);
+  }, [selected, rows, size.height, tree]);
 
   return { inSight, rows, whole, placeOf, rowAt, reveal, onScroll };
 }

@@ -351,7 +351,7 @@ function SourceLink({ href }: { href: string | null }) {
 }
 
 function Places({ tree, node }: { tree: Tree; node: number }) {
-  const places = framePlaces.data.value ?? [];
+  const places = framePlaces.value?.places ?? [];
   const module = moduleName(tree, node);
   const inlined = tree.inlined[node] === 1 ? ", inlined" : "";
   return (

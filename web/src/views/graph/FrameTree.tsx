@@ -7,8 +7,9 @@ import { frameSwatch, kindOf, MARK, type Theme } from "../../logic/colour.ts";
 import { sideFigure } from "../../logic/compare/norm.ts";
 import { bothText, changeWords, type SideNames, sideText } from "../../logic/compare/sideNames.ts";
 import { frameText, type WindowMeasure } from "../../logic/graph/measure.ts";
-import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
+import { placeOfRow, type RowPlace, scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { percent, plural, shareOf } from "../../logic/text/format.ts";
+import { selectionOf } from "../../logic/tree/focus.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
 import { isRow, titleOf } from "../../logic/tree/rows.ts";
 import { ancestors, changeOf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
@@ -16,6 +17,8 @@ import { useSize } from "../ui/hooks.ts";
 
 interface Props {
   tree: Tree;
+  /** What the tree is of: another tree of the same leaves hands where they are. */
+  subject: string;
   focus: number;
   selected: number | null;
   theme: Theme;
@@ -37,13 +40,14 @@ const DEEPEST_INDENT = 18;
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 };
 
 export function FrameTree(props: Props) {
-  const { tree, focus, selected, theme, colourBy, measure, onSelect, onOpen, onZoom, onReset } = props;
+  const { tree, subject, focus, selected, theme, colourBy, measure, onSelect, onOpen, onZoom, onReset } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
-  const [active, setActive] = useState(0);
-  useEffect(() => setActive(0), [tree, focus]);
+  const [place, setPlace] = useState<RowPlace | null>(null);
+  const begin = useMemo(() => selectionOf(tree, focus), [tree, focus]);
+  useEffect(() => setPlace(null), [subject, begin]);
   const chosen = useMemo(() => openOf(tree, focus, props.open), [tree, focus, props.open]);
   // The way to what the address, the search or another view has selected is open, too.
   const open = useMemo(() => {
@@ -51,18 +55,29 @@ export function FrameTree(props: Props) {
     return new Set([...chosen, ROOT, ...ancestors(tree, selected).slice(0, -1)]);
   }, [chosen, selected]);
   const rows = useMemo(() => outline(tree, focus, open), [tree, focus, open]);
+  /** A newer answer numbers frames in another way; of many siblings it may count others among the rest. */
+  const keyOf = ({ node, rest }: OutlineRow) =>
+    rest > 0
+      ? `rest of ${selectionOf(tree, tree.parent[node] as number)}`
+      : [moduleName(tree, node), kindName(tree, node), tree.inlined[node], selectionOf(tree, node)].join(" ");
+  const active = useMemo(() => placeOfRow(rows, keyOf, place), [rows, place]);
+  const setActive = (at: number) => {
+    const row = rows[at];
+    if (row !== undefined) setPlace({ at, key: keyOf(row) });
+  };
   const { first, behind } = visibleRows(rows.length, ROW, scroll, size.height);
   const bring = (at: number) => {
     if (box.current !== null) box.current.scrollTop = scrollToRow(at, ROW, box.current.scrollTop, size.height);
   };
-  // What is selected comes into sight.
+  // What is selected comes into sight; a newer answer brings it there no second time.
+  const text = useMemo(() => selectionOf(tree, selected), [tree, selected]);
   useEffect(() => {
     if (selected === null) return;
     const at = rows.findIndex((row) => row.node === selected && row.rest === 0);
     if (at < 0) return;
     setActive(at);
     bring(at);
-  }, [selected, rows, size.height]);
+  }, [text, subject, begin, size.height]);
 
   const toggle = (row: OutlineRow) => {
     const next = new Set(open);
@@ -126,7 +141,7 @@ export function FrameTree(props: Props) {
             return (
               // biome-ignore lint/a11y/useKeyWithClickEvents: the tree itself takes the keys for its active row.
               <div
-                key={`${row.node} ${row.rest}`}
+                key={keyOf(row)}
                 id={`${id}-${at}`}
                 role="treeitem"
                 tabIndex={-1}
@@ -138,6 +153,8 @@ export function FrameTree(props: Props) {
                 class={`${at === active ? "active" : ""}${row.node === selected ? " chosen" : ""}`}
                 style={{ transform: `translateY(${at * ROW}px)` }}
                 onClick={() => {
+                  // The tree takes the keys, also where this row is scrolled out of sight or moves.
+                  box.current?.focus({ preventScroll: true });
                   go(at);
                   if (row.state !== "leaf") toggle(row);
                 }}

@@ -106,6 +106,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
       <VirtualTable
         label="Functions"
         rows={rows}
+        keyOf={({ name, module, kind }) => `${kind} ${module} ${name}`}
         columns={columns}
         sort={sort}
         onSort={setSort}

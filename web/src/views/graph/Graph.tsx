@@ -3,14 +3,22 @@ import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Measure, WindowMeasure } from "../../logic/graph/measure.ts";
 import type { Tree } from "../../logic/tree/tree.ts";
-import { isOpen, navigate, page } from "../../state/address/page.ts";
+import { isOpen, navigate, onceRested, page } from "../../state/address/page.ts";
 import { sideNames } from "../../state/answers/compare.ts";
 import { colourPair } from "../../state/screen/pair.ts";
 import { searchResult } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { whenIdle } from "../../state/screen/slices.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { changing, focus, isTreeStale, transformFile, tree, wholeSamples } from "../../state/screen/tree.ts";
+import {
+  changing,
+  focus,
+  isTreeStale,
+  transformFile,
+  tree,
+  treeSubject,
+  wholeSamples,
+} from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { Flamegraph, type FlamegraphProps } from "../flame/Flamegraph.tsx";
 import type { FrameAction } from "../flame/FrameMenu.tsx";
@@ -220,6 +228,7 @@ function Outline({ tree: shown, measure }: { tree: Tree; measure: WindowMeasure 
     <div class="outline">
       <FrameTree
         tree={shown}
+        subject={treeSubject.value}
         focus={focus.value.node}
         selected={selected.value}
         theme={theme.value}
@@ -248,6 +257,7 @@ function Picture({ tree: shown, measure, as: Frames = Flamegraph }: PictureProps
   return (
     <Frames
       tree={shown}
+      subject={treeSubject.value}
       focus={focus.value.node}
       search={searchResult.value}
       selected={selected.value}
@@ -262,6 +272,7 @@ function Picture({ tree: shown, measure, as: Frames = Flamegraph }: PictureProps
       onZoom={zoomTo}
       onSelect={select}
       onPart={(text) => navigate({ part: text }, "part")}
+      onceRested={onceRested}
       onReset={showAll}
       foot={<Chips />}
       tip={Tooltip}

@@ -99,6 +99,7 @@ export function RankTable({ answer, choice }: Props) {
       <VirtualTable
         label={`Ranked by ${answer?.by ?? "label"}`}
         rows={rows}
+        keyOf={({ name }) => name}
         columns={columns}
         sort={sort}
         onSort={setSort}

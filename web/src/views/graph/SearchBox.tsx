@@ -6,7 +6,7 @@ import { percent, plural } from "../../logic/text/format.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { fields, navigate, page } from "../../state/address/page.ts";
 import { sideNames } from "../../state/answers/compare.ts";
-import { matching, searchResult, wholeMatch } from "../../state/screen/search.ts";
+import { matching, searchResult, wholeFound } from "../../state/screen/search.ts";
 import { select, selected } from "../../state/screen/selection.ts";
 import { focus, isTreeStale, tree } from "../../state/screen/tree.ts";
 import { bothInWords, inWords } from "../../state/screen/units.ts";
@@ -78,7 +78,7 @@ export function SearchFigures() {
   if (found === null || shown === null) return null;
   const atRoot = focus.value.node === ROOT;
   // The server has searched what was too small to be sent.
-  const whole = shown.trimmed && atRoot && !wholeMatch.loading.value ? wholeMatch.data.value : null;
+  const whole = shown.trimmed && atRoot ? wholeFound.value : null;
   const samples = whole?.samples ?? found.samples;
   const share = whole?.share ?? found.afterShare;
   const both = shown.diff !== null;

@@ -27,6 +27,7 @@ import { counted, unitChoice } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { ValueDots, valueHandlers } from "../chart/ValueButtons.tsx";
 import { VALUE_HINT } from "../chart/valueActions.ts";
+import { useKeptFocus } from "../ui/hooks.ts";
 
 const NAME_ROOM = 48;
 
@@ -125,6 +126,7 @@ function amountUnit(): UnitChoice {
 function SideTable({ label, sides: { rows, rest } }: { label: SpentLabel; sides: SpentSides }) {
   const unit = counted.value;
   const chosen = amountUnit();
+  useKeptFocus();
   const cell = (side: SideOfValue | null) =>
     side === null ? (
       <td title="Less than the values that were asked for">–</td>
@@ -179,6 +181,7 @@ function worthOf({ total, cpu_seconds, cores, rate }: TopRow): Worth {
 
 function Filled({ label, answer }: { label: SpentLabel; answer: TopAnswer<TopRow> }) {
   const chosen = amountUnit();
+  useKeptFocus();
   const beside = chosen === "time" ? "cores" : "time";
   const rest = answer.samples - answer.rows.reduce((sum, { total }) => sum + total, 0);
   return (

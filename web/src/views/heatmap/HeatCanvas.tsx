@@ -3,7 +3,7 @@
  * the same, and the line below says in words what the cursor or the pointer is at.
  */
 import { useRef, useState } from "preact/hooks";
-import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap/heatmap.ts";
+import { cellAt, cellOf, middleOf, moveCell, spanOf, spanWords } from "../../logic/heatmap/heatmap.ts";
 import type { Window } from "../../logic/time/time.ts";
 import { zoneNow } from "../../logic/time/zone.ts";
 import { MarkerLane } from "../lazyViews.tsx";
@@ -25,6 +25,7 @@ interface Props extends Pick<HeatScene, "cells" | "grid" | "classes" | "gaps" | 
   wordsFor: (cells: readonly [number, number]) => string;
 }
 
+/** Between two moments. */
 interface Drag {
   from: number;
   to: number;
@@ -44,12 +45,17 @@ export function HeatCanvas(props: Props) {
   const ground = useRef<{ picture: HTMLCanvasElement; of: unknown[] } | null>(null);
   const [drag, setDrag] = useState<Drag | null>(null);
   const [hover, setHover] = useState<number | null>(null);
-  const [placed, setCursor] = useState(0);
+  /** Cells that hands are at are told by their moments: in a newer answer's grid they are others. */
+  const [placed, setPlaced] = useState<number | null>(null);
   const [focused, setFocused] = useState(false);
   /** Where a selection by keys began. */
-  const [anchor, setAnchor] = useState<number | null>(null);
-  const cursor = Math.min(placed, grid.columns * grid.rows - 1);
-  const chosen = drag !== null ? inOrder(drag.from, drag.to) : anchor === null ? null : inOrder(anchor, cursor);
+  const [anchored, setAnchored] = useState<number | null>(null);
+  const setCursor = (cell: number) => setPlaced(middleOf(grid, cell));
+  const setAnchor = (cell: number | null) => setAnchored(cell === null ? null : middleOf(grid, cell));
+  const cursor = placed === null ? 0 : cellOf(grid, placed);
+  const anchor = anchored === null ? null : cellOf(grid, anchored);
+  const dragged = drag === null ? null : inOrder(cellOf(grid, drag.from), cellOf(grid, drag.to));
+  const chosen = dragged ?? (anchor === null ? null : inOrder(anchor, cursor));
 
   const { box, canvas, style } = useCanvas((context, { width, height, ratio }) => {
     const scene: HeatScene = {
@@ -82,7 +88,7 @@ export function HeatCanvas(props: Props) {
     paintMarks(context, scene);
   });
 
-  const cellOf = (event: PointerEvent): number => {
+  const pointedCell = (event: PointerEvent): number => {
     const bounds = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const width = bounds.width - MARGIN.left - MARGIN.right;
     const height = bounds.height - MARGIN.top - MARGIN.bottom;
@@ -134,18 +140,19 @@ export function HeatCanvas(props: Props) {
           onPointerDown={(event) => {
             if (event.button !== 0) return;
             event.currentTarget.setPointerCapture(event.pointerId);
-            const cell = cellOf(event);
+            const cell = pointedCell(event);
+            const moment = middleOf(grid, cell);
             setFocused(false);
             setCursor(cell);
-            setDrag({ from: cell, to: cell, letter: event.altKey ? other(letter) : letter });
+            setDrag({ from: moment, to: moment, letter: event.altKey ? other(letter) : letter });
           }}
           onPointerMove={(event) => {
-            const cell = cellOf(event);
+            const cell = pointedCell(event);
             setHover(cell);
-            if (drag !== null) setDrag({ ...drag, to: cell });
+            if (drag !== null) setDrag({ ...drag, to: middleOf(grid, cell) });
           }}
           onPointerUp={() => {
-            if (drag !== null) take(drag.from, drag.to, drag.letter);
+            if (drag !== null && dragged !== null) take(...dragged, drag.letter);
             setDrag(null);
           }}
           onPointerCancel={() => setDrag(null)}

@@ -9,7 +9,7 @@ import { rangeText, type Window } from "../../logic/time/time.ts";
 import { page } from "../../state/address/page.ts";
 import { markers, NO_MARKERS, NONE_OLDER } from "../../state/moments/markers.ts";
 import { present } from "../../state/question/question.ts";
-import { useDismiss, useSize } from "../ui/hooks.ts";
+import { useDismiss, useKeptFocus, useSize } from "../ui/hooks.ts";
 import { KIND_MARKS, MarkerItem, markerKey, markerLine } from "./MarkerItem.tsx";
 import { ZoomToTime } from "./ZoomToTime.tsx";
 
@@ -44,6 +44,9 @@ function signTitle(group: MarkerGroup): string {
     : `${which}; first ${markerLine(first)}`;
 }
 
+/** By its first moment, which no other one has: where a range follows the present, its place is another each time. */
+const keyOf = ({ from, markers: [first] }: MarkerGroup) => `${from} ${first === undefined ? "" : markerKey(first)}`;
+
 export function MarkerLane({ range }: { range: Window }) {
   const lane = useRef<HTMLDivElement>(null);
   const { width } = useSize(lane);
@@ -62,15 +65,18 @@ export function MarkerLane({ range }: { range: Window }) {
     if (isWithin) opener.current?.focus();
   }, []);
   const root = useDismiss(open !== null, close);
+  useKeptFocus();
   const stop = Math.min(at, groups.length - 1);
   const onKeyDown = (event: KeyboardEvent) => {
     const move = MOVES[event.key];
     if (move === undefined || !(event.target as HTMLElement).classList.contains("marker")) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = move(stop, groups.length - 1);
+    // From the sign that has the focus: a newer answer may have put others before it.
+    const signs = [...(lane.current?.querySelectorAll<HTMLElement>(".marker") ?? [])];
+    const next = move(signs.indexOf(event.target as HTMLElement), groups.length - 1);
     setAt(next);
-    lane.current?.querySelectorAll<HTMLElement>(".marker")[next]?.focus();
+    signs[next]?.focus();
   };
   return (
     <div class="marker-root" ref={root}>
@@ -80,19 +86,19 @@ export function MarkerLane({ range }: { range: Window }) {
           const kind = RANK.find((one) => counts[one] > 0) ?? "note";
           return (
             <button
-              key={`${group.from} ${group.x}`}
+              key={keyOf(group)}
               type="button"
               class={`marker ${kind}`}
               style={{ left: `${group.x}px` }}
               tabIndex={i === stop ? 0 : -1}
               aria-haspopup="dialog"
-              aria-expanded={open === group}
+              aria-expanded={open !== null && keyOf(open) === keyOf(group)}
               aria-label={signName(group)}
               title={signTitle(group)}
               onFocus={() => setAt(i)}
               onClick={(event) => {
                 opener.current = event.currentTarget;
-                setOpen(open === group ? null : group);
+                setOpen(open !== null && keyOf(open) === keyOf(group) ? null : group);
               }}
             >
               <span aria-hidden="true">{number === 1 ? KIND_MARKS[kind] : numberText(number)}</span>
@@ -100,7 +106,7 @@ export function MarkerLane({ range }: { range: Window }) {
           );
         })}
       </div>
-      {open !== null && <Told key={`${open.from} ${open.x}`} group={open} beside={opener} onDone={close} />}
+      {open !== null && <Told key={keyOf(open)} group={open} beside={opener} onDone={close} />}
     </div>
   );
 }

@@ -2,6 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { type GroupBy, groupsOf, type Member, totalsOf } from "../../logic/agents/fleet.ts";
 import { brief, bytes, count, digits } from "../../logic/text/format.ts";
+import { useKeptFocus } from "../ui/hooks.ts";
 
 interface Props {
   by: GroupBy;
@@ -16,6 +17,7 @@ interface Props {
 const MOST_GROUPS = 12;
 
 export function FleetTotals({ by, title, members, chosen, nameOf, onChoose }: Props) {
+  useKeptFocus();
   const groups = useMemo(
     () => groupsOf(members, by).map(({ value, members: of }) => ({ value, totals: totalsOf(of) })),
     [members, by],

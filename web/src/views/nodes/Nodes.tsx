@@ -90,6 +90,7 @@ function Fleet({ rows }: { rows: Parameters<typeof agentsOf>[0] }) {
       <VirtualTable
         label="Table of agents"
         rows={sorted}
+        keyOf={idOf}
         columns={columns}
         sort={sort}
         onSort={onSort}

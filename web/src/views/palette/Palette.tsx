@@ -1,5 +1,6 @@
 /** One box for all: type to find a view, a value, a function or an action; arrows choose, Enter does it. */
 import { useEffect, useId, useState } from "preact/hooks";
+import { placeOfRow, type RowPlace } from "../../logic/table/rows.ts";
 import { ranked } from "../../logic/text/palette.ts";
 import { askSaved } from "../../state/moments/saved.ts";
 import { useDialog } from "../ui/hooks.ts";
@@ -7,13 +8,15 @@ import { type Action, fixedItems, foundItems, functionItems, LEAST_WORD, savedIt
 
 const MOST = 40;
 const NOTHING = { of: "", values: [], functions: [] };
+const keyOf = ({ kind, title }: Action) => `${kind} ${title}`;
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const id = useId();
   const { leave, dialog } = useDialog(onClose);
   const [text, setText] = useState("");
-  const [picked, setPicked] = useState(0);
+  /** What arrows have come to; until then it is the first. */
+  const [picked, setPicked] = useState<RowPlace | null>(null);
   const [found, setFound] = useState<{ of: string; values: Action[]; functions: string[] }>(NOTHING);
   useEffect(() => void askSaved(), []);
 
@@ -30,7 +33,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const functions = word.length < LEAST_WORD ? [] : functionItems(word, known.functions);
   const fixed = ranked([...fixedItems(), ...savedItems()], text, MOST);
   const items = [...fixed, ...known.values, ...functions].slice(0, MOST);
-  const at = Math.min(picked, Math.max(0, items.length - 1));
+  // Values and views that come with an answer stand before what was picked, which stays picked.
+  const at = placeOfRow(items, keyOf, picked);
   useEffect(() => document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" }), [at, text]);
 
   const take = (item: Action | undefined) => {
@@ -40,8 +44,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const by = MOVES[event.key];
-    if (by !== undefined) setPicked(Math.min(Math.max(at + by, 0), items.length - 1));
-    else if (event.key === "Enter") take(items[at]);
+    if (by !== undefined) {
+      const next = Math.min(Math.max(at + by, 0), items.length - 1);
+      const item = items[next];
+      setPicked(item === undefined ? null : { at: next, key: keyOf(item) });
+    } else if (event.key === "Enter") take(items[at]);
     else return;
     event.preventDefault();
   };
@@ -62,7 +69,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         data-testid="palette"
         onInput={(event) => {
           setText(event.currentTarget.value);
-          setPicked(0);
+          setPicked(null);
         }}
         onKeyDown={onKeyDown}
       />
@@ -70,7 +77,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         {items.map((item, i) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the field keeps the focus and takes the keys.
           <div
-            key={`${item.kind} ${item.title}`}
+            key={keyOf(item)}
             id={`${id}-${i}`}
             role="option"
             aria-selected={i === at}

@@ -25,7 +25,7 @@ import { count, percent } from "../../logic/text/format.ts";
 import { plainLine } from "../../logic/text/plain.ts";
 import { timeWords } from "../../logic/text/unit.ts";
 import { frameName, ROOT } from "../../logic/tree/tree.ts";
-import { page } from "../../state/address/page.ts";
+import { askedFor, page } from "../../state/address/page.ts";
 import { comparing, diff, sideNames } from "../../state/answers/compare.ts";
 import { flamegraph, single } from "../../state/answers/explore.ts";
 import { info } from "../../state/answers/server.ts";
@@ -152,24 +152,31 @@ function give(content: Blob, kind: FileKind): void {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** The graph's answer may still be on its way: a file without it, or with the one before, would not say so. */
-async function answered(): Promise<void> {
+/**
+ * The graph's answer may still be on its way: a file without it, or with the one before, would not say so. False where
+ * something else was chosen meanwhile: nobody wanted that as a file.
+ */
+async function answered(): Promise<boolean> {
   const { view } = page.peek();
   const wanted = comparing.peek() ? diff : view === "timeline" ? beforeHits : flamegraph;
-  if (!wanted.loading.peek()) return;
+  if (!wanted.loading.peek()) return true;
+  const asked = askedFor.peek();
   say("Saved as soon as the graph is there.");
   let end = () => {};
   await new Promise<void>((resolve) => {
     end = effect(() => {
-      if (!wanted.loading.value) resolve();
+      if (!wanted.loading.value || askedFor.value !== asked) resolve();
     });
   });
   end();
+  if (askedFor.peek() === asked) return true;
+  say("Nothing was saved: something else was chosen before the graph was there.", true);
+  return false;
 }
 
 /** Views without a graph are facts, and their charts as they are on the screen, or their table. */
 export async function saveFile(kind: FileKind, tableOf: (() => TextTable) | null): Promise<void> {
-  await answered();
+  if (!(await answered())) return;
   const measure = measureNow();
   const scene = graphScene(measure);
   const title = titleText();

@@ -31,9 +31,11 @@ export function SavedDialog({ onClose }: { onClose: () => void }) {
   const views = shelf?.views ?? [];
 
   const after = (of: string, does: Conflict["does"], done: string) => (outcome: Kept) => {
-    setConflict(outcome.is === "conflict" ? { name: of, theirs: outcome.theirs, does } : null);
+    const now = outcome.is === "conflict" ? { name: of, theirs: outcome.theirs, does } : null;
+    // What became of one view leaves the conflict about another one, and a name that is typed meanwhile.
+    setConflict((was) => now ?? (was?.name === of ? null : was));
     setTold(outcome.is === "done" ? done : outcome.is === "refused" ? outcome.why : "");
-    if (outcome.is === "done" && does === "save") setName("");
+    if (outcome.is === "done" && does === "save") setName((typed) => (typed.trim() === of ? "" : typed));
   };
   const save = (as: string, tag: string | null) =>
     void saveView(as, tag).then(after(as, "save", `Saved as “${plainLine(as, NAME_ROOM)}”.`));

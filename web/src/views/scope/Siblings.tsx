@@ -9,7 +9,7 @@ import { MOST_SIBLINGS, siblings, wantedSiblings } from "../../state/answers/sib
 import { charted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { showValueMenu } from "../chart/ValueButtons.tsx";
-import { endsLongPress, longPress } from "../ui/hooks.ts";
+import { endsLongPress, longPress, useKeptFocus } from "../ui/hooks.ts";
 
 export { startSiblings as start } from "../../state/answers/siblings.ts";
 
@@ -41,6 +41,7 @@ export function Siblings({ label, query, chosen, keepsBelow = false, close }: Si
     },
     [],
   );
+  useKeptFocus();
   const newest = siblings.data.value;
   // Values for the letters before stand until those for the next one are there.
   const known = newest?.wanted.label === label && newest.wanted.query === query ? newest : null;
@@ -51,9 +52,12 @@ export function Siblings({ label, query, chosen, keepsBelow = false, close }: Si
   if (known?.wanted.word === "") isMany.current = rows.length > FEW || !known.answer.complete;
   const hasField = isMany.current;
   useEffect(() => {
-    // Letters go into it at once, unless the hand is among the values; a touch screen would put its keyboard over them.
-    const isAmong = document.activeElement?.closest(".menu-panel") != null;
-    if (hasField && !isAmong && !matchMedia("(pointer: coarse)").matches) field.current?.focus();
+    // Letters go into it at once, unless the hand is among the values, or elsewhere by now; a touch screen would put
+    // its keyboard over them.
+    const at = document.activeElement;
+    const isHere = at === document.body || (at !== null && field.current?.closest(".menu")?.contains(at) === true);
+    const isAmong = at?.closest(".menu-panel") != null;
+    if (isHere && !isAmong && !matchMedia("(pointer: coarse)").matches) field.current?.focus();
   }, [hasField]);
 
   const choose = (name: string) => {

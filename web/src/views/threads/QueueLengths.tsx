@@ -219,6 +219,7 @@ function Table() {
         <VirtualTable
           label={`Waits for a CPU by ${by}.${isOther ? "" : " Enter shows the row over time."}`}
           rows={rows}
+          keyOf={({ name }) => name}
           columns={columns}
           sort={sort}
           onSort={setSort}

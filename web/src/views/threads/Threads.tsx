@@ -276,6 +276,7 @@ function Table({ shown, of, isWhole, by }: TableProps) {
         <VirtualTable
           label={`Threads' time by ${by}. Enter shows the row over time.`}
           rows={rows}
+          keyOf={({ name }) => name}
           columns={columns}
           sort={sort}
           onSort={setSort}

@@ -8,7 +8,7 @@ import { frameText, measureOf } from "../../logic/graph/measure.ts";
 import { percent } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { unitOf } from "../../logic/text/unit.ts";
-import { focusOf } from "../../logic/tree/focus.ts";
+import { findSelection, focusOf, selectionOf } from "../../logic/tree/focus.ts";
 import { isNoFunction } from "../../logic/tree/rows.ts";
 import { frameName, kindName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { knownText, WHY_UNKNOWN, wakerWords } from "../../logic/waits/wokenGraph.ts";
@@ -72,15 +72,24 @@ interface GraphProps extends WakersProps {
   known: { known: number; unknown: number };
 }
 
+function findSelected(tree: Tree, chosen: { tree: Tree; node: number }) {
+  const node = findSelection(tree, selectionOf(chosen.tree, chosen.node));
+  return node === null ? null : { tree, node };
+}
+
 function WakersGraph({ tree, answer, below, known }: GraphProps) {
   const { subject, graph } = answer;
   const focus = wakerFocus.value;
   const [chosen, setChosen] = useState<{ tree: Tree; node: number } | null>(null);
-  const [shown, setShown] = useState<{ tree: Tree; focus: number; part: string } | null>(null);
+  const [shown, setShown] = useState<{ of: string; part: string } | null>(null);
   const [isWhy, setWhy] = useState(false);
-  // A frame of the tree before would be another frame in this one, and so would a part of its width.
-  const selected = chosen?.tree === tree ? chosen.node : null;
-  const part = shown?.tree === tree && shown.focus === focus ? shown.part : "";
+  // A newer answer numbers frames in another way: a frame is told by its path, and a part by whose width it is of.
+  const selected = useMemo(
+    () => (chosen === null || chosen.tree === tree ? chosen : findSelected(tree, chosen))?.node ?? null,
+    [chosen, tree],
+  );
+  const wide = `${wokenBy.subject.value} ${useMemo(() => focusOf(tree, focus), [tree, focus])}`;
+  const part = shown?.of === wide ? shown.part : "";
   const wanted = matching.value;
   const found = useMemo(
     () => (wanted === null || "error" in wanted ? null : search(tree, matchesOf(tree, namesOf(tree), wanted), focus)),
@@ -162,6 +171,7 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
       {isWhy && known.unknown > 0 && <p class="woken-why dim">{WHY_UNKNOWN}</p>}
       <Flamegraph
         tree={tree}
+        subject={wokenBy.subject.value}
         focus={focus}
         search={found}
         selected={selected}
@@ -174,7 +184,8 @@ function WakersGraph({ tree, answer, below, known }: GraphProps) {
         actionsOf={actionsOf}
         onZoom={zoom}
         onSelect={select}
-        onPart={(text) => setShown({ tree, focus, part: text })}
+        onPart={(text) => setShown({ of: wide, part: text })}
+        onceRested={below.onceRested}
         onReset={reset}
         onPoint={below.onPoint}
         tip={WakerTip}

@@ -6,7 +6,7 @@ import { count, plural } from "../../logic/text/format.ts";
 import { spanText } from "../../logic/time/spans.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { hitCpus, laneQuery } from "../../state/answers/timeline.ts";
+import { hitSeries, laneQuery } from "../../state/answers/timeline.ts";
 import { meaning } from "../lazyViews.tsx";
 import { EmptyNotice } from "../ui/Notices.tsx";
 
@@ -51,7 +51,7 @@ const MOST_OFFERS = 16;
 /** CPUs as buttons: where what is looked for was, most first, else all. */
 export function Offers() {
   const values = useValues("cpu", "");
-  const found = hitCpus.data.value?.series ?? [];
+  const found = hitSeries.value;
   const offers =
     found.length > 0
       ? found.map(({ value, samples }) => [value, plural(samples, "sample")] as const)
@@ -125,10 +125,12 @@ const LANE_WIDTH: Record<LaneLabel, number> = { node: 14, cpu: 5, thread: 15, ti
 
 export function LaneBox({ label, value }: { label: LaneLabel; value: string }) {
   const id = useId();
-  const [text, setText] = useState(value);
+  /** Null until somebody types: a lane that is opened meanwhile changes nothing in a hand. */
+  const [typed, setTyped] = useState<string | null>(null);
+  const text = typed ?? value;
   const values = useValues(label, text);
-  useEffect(() => setText(value), [value]);
   const take = (wanted: string) => {
+    setTyped(null);
     if (wanted !== value) choose(label, wanted.trim());
   };
   return (
@@ -144,12 +146,13 @@ export function LaneBox({ label, value }: { label: LaneLabel; value: string }) {
         placeholder={label === "node" && values.length === 1 ? values[0] : "any"}
         data-testid={`lane-${label}`}
         onInput={(event) => {
-          setText(event.currentTarget.value);
+          setTyped(event.currentTarget.value);
           // A value that was chosen from the list, not one that is being typed.
           if (event instanceof InputEvent && event.inputType === "insertText") return;
           if (values.includes(event.currentTarget.value)) take(event.currentTarget.value);
         }}
         onChange={(event) => take(event.currentTarget.value)}
+        onBlur={() => setTyped(null)}
       />
       <datalist id={id}>
         {values.slice(0, MOST_OFFERED).map((one) => (

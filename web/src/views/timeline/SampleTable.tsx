@@ -36,6 +36,12 @@ export function SampleTable({ chart, waiting, from, range, onTake, onTakeWait }:
     if (within.length > 0) seen.sort((a, b) => timeOf(a) - timeOf(b));
     return sort.descending ? seen.reverse() : seen;
   }, [samples, waits, range.from, range.until, sort.descending]);
+  /** By its moment, as the clock has it: a sample's number is of one answer alone. */
+  const keyOf = (row: Row) => {
+    const [kind, tid, ns] =
+      typeof row === "number" ? ["ran", samples.tid[row], samples.offset_ns[row]] : ["waited", row.tid, row.end];
+    return `${kind} ${tid} ${(from + (ns as number) / 1e6).toFixed(3)}`;
+  };
   const columns: Column<Row, Key>[] = [
     {
       key: "time",
@@ -86,6 +92,7 @@ export function SampleTable({ chart, waiting, from, range, onTake, onTakeWait }:
       <VirtualTable
         label={waits.length > 0 ? "Samples and waits in the order of time" : "Samples in the order of time"}
         rows={rows}
+        keyOf={keyOf}
         columns={columns}
         sort={sort}
         onSort={() => setSort({ key: "time", descending: !sort.descending })}

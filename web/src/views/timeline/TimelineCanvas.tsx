@@ -62,8 +62,8 @@ export function TimelineCanvas(props: Props) {
     paint(context, scene, colours.current);
   });
   const rows = Math.max(deepestWithin(chart, range) + 1, Math.floor(size.height / ROW));
-  const { hover, onCanvas } = usePointer({ chart, range, box, canvas, size, onRange, onSelect });
-  const hovered = hover !== null && hover.box < tree.size ? hover.box : null;
+  const { hover, onCanvas } = usePointer({ chart, from, range, box, canvas, size, onRange, onSelect });
+  const hovered = hover?.box ?? null;
 
   const reveal = (wanted: number) => {
     onSelect(wanted);

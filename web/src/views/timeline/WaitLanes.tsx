@@ -48,7 +48,9 @@ const MOST_LETTERS = 200;
 export function WaitLanes({ lanes: all, from, range, extentNs, chosen, theme, onChoose, onRange }: Props) {
   const lanes = all.slice(0, MOST_LANES);
   const span = range.until - range.from;
-  const [hover, setHover] = useState<(WaitPlace & { x: number; y: number }) | null>(null);
+  const [under, setHover] = useState<(WaitPlace & { of: Props["lanes"]; x: number; y: number }) | null>(null);
+  // A wait of the answer before would be another wait in this one.
+  const hover = under?.of === all ? under : null;
   const { box, canvas, size, style, drawSoon } = useCanvas((context, surface) =>
     paint(context, surface, { lanes, range, chosen, theme, top: box.current?.scrollTop ?? 0 }),
   );
@@ -128,7 +130,7 @@ export function WaitLanes({ lanes: all, from, range, extentNs, chosen, theme, on
             onKeyDown={onKeyDown}
             onPointerMove={(event) => {
               const place = placeAt(event);
-              setHover(place === null ? null : { ...place, x: event.clientX, y: event.clientY });
+              setHover(place === null ? null : { ...place, of: all, x: event.clientX, y: event.clientY });
             }}
             onPointerLeave={() => setHover(null)}
             onClick={(event) => onChoose(placeAt(event))}

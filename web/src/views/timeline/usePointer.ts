@@ -13,6 +13,8 @@ import { isZoom, scrollPageFirst } from "../ui/wheel.ts";
 
 interface Given {
   chart: Chart;
+  /** Unix milliseconds at which the chart begins. */
+  from: number;
   range: Range;
   box: RefObject<HTMLDivElement | null>;
   canvas: RefObject<HTMLCanvasElement | null>;
@@ -24,11 +26,14 @@ interface Given {
 /** A shorter drag is a click with a shaky hand. */
 const LEAST_PIXELS = 4;
 
-export function usePointer({ chart, range, box, canvas, size, onRange, onSelect }: Given) {
+export function usePointer({ chart, from, range, box, canvas, size, onRange, onSelect }: Given) {
   const { tree, extentNs } = chart;
   const span = range.until - range.from;
-  const [hover, setHover] = useState<{ box: number; x: number; y: number } | null>(null);
-  const drag = useRef<{ x: number; y: number; range: Range; top: number; moved: boolean } | null>(null);
+  const [under, setHover] = useState<{ chart: Chart; box: number; x: number; y: number } | null>(null);
+  // A frame of the chart before would be another frame in this one.
+  const hover = under?.chart === chart ? under : null;
+  /** A newer answer begins at another moment: what was in sight counts from that of its own. */
+  const drag = useRef<{ x: number; y: number; from: number; range: Range; top: number; moved: boolean } | null>(null);
 
   const boxAt = (event: MouseEvent): number | null => {
     const bounds = canvas.current?.getBoundingClientRect();
@@ -52,13 +57,16 @@ export function usePointer({ chart, range, box, canvas, size, onRange, onSelect 
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0) return;
       canvas.current?.setPointerCapture(event.pointerId);
-      drag.current = { x: event.clientX, y: event.clientY, range, top: box.current?.scrollTop ?? 0, moved: false };
+      const top = box.current?.scrollTop ?? 0;
+      drag.current = { x: event.clientX, y: event.clientY, from, range, top, moved: false };
     },
     onPointerMove: (event: PointerEvent) => {
       const at = drag.current;
       if (at === null) {
-        const under = boxAt(event);
-        setHover(under === null || under === ROOT ? null : { box: under, x: event.clientX, y: event.clientY });
+        const pointed = boxAt(event);
+        setHover(
+          pointed === null || pointed === ROOT ? null : { chart, box: pointed, x: event.clientX, y: event.clientY },
+        );
         return;
       }
       const by = event.clientX - at.x;
@@ -66,7 +74,8 @@ export function usePointer({ chart, range, box, canvas, size, onRange, onSelect 
       at.moved = true;
       setHover(null);
       if (box.current !== null) box.current.scrollTop = at.top - (event.clientY - at.y);
-      onRange(panned(at.range, (-by / Math.max(size.width, 1)) * (at.range.until - at.range.from), extentNs));
+      const moved = (-by / Math.max(size.width, 1)) * (at.range.until - at.range.from);
+      onRange(panned(at.range, moved + (at.from - from) * 1e6, extentNs));
     },
     onPointerUp: (event: PointerEvent) => {
       if (drag.current?.moved === false) onSelect(boxAt(event));
@@ -77,8 +86,8 @@ export function usePointer({ chart, range, box, canvas, size, onRange, onSelect 
     },
     onPointerLeave: () => setHover(null),
     onDblClick: (event: MouseEvent) => {
-      const under = boxAt(event);
-      if (under !== null) onRange(fitted(chart, under));
+      const pointed = boxAt(event);
+      if (pointed !== null) onRange(fitted(chart, pointed));
     },
   };
   return { hover, onCanvas };

@@ -2,12 +2,12 @@
  * A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one.
  */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { columnsFor, type Layout, type Width } from "../../logic/table/columns.ts";
-import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
+import { placeOfRow, type RowPlace, scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { type Sort, sortOf, sortText } from "../../logic/table/sort.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { endsLongPress, longPress, PHONE, useSize } from "./hooks.ts";
+import { endsLongPress, longPress, PHONE, useKeptFocus, useSize } from "./hooks.ts";
 
 export interface Column<Row, Key extends string> {
   key: Key;
@@ -21,6 +21,8 @@ export interface Column<Row, Key extends string> {
 interface Props<Row, Key extends string> {
   label: string;
   rows: readonly Row[];
+  /** What tells a row from all others, in whatever order they are: hands stay at theirs where a newer answer comes. */
+  keyOf: (row: Row) => string;
   columns: readonly Column<Row, Key>[];
   sort: Sort<Key>;
   onSort: (sort: Sort<Key>) => void;
@@ -62,19 +64,39 @@ export function nameRoom(layout: Layout = layoutNow()): number {
 }
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
-  const { label, rows, columns, sort, onSort, onTake, onMenu, onPoint, shown = -1, rowClass, alone, empty } = props;
+  const { label, rows, keyOf, columns, sort, onSort, onTake, onMenu, onPoint } = props;
+  const { shown = -1, rowClass, alone, empty } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
-  const [active, setActive] = useState(0);
+  const [place, setPlace] = useState<RowPlace | null>(null);
+  const active = useMemo(() => {
+    const at = placeOfRow(rows, keyOf, place);
+    const row = rows[at];
+    // From there it goes on: what is gone does not come back under a hand.
+    if (place !== null && row !== undefined) Object.assign(place, { at, key: keyOf(row) });
+    return at;
+  }, [rows, place]);
+  const setActive = (at: number) => {
+    const row = rows[at];
+    setPlace(row === undefined ? null : { at, key: keyOf(row) });
+  };
+  useKeptFocus();
   const head = TABLE_ROW;
   const { shown: drawn, tracks } = columnsFor(columns, layoutNow(alone), size.width);
   const { first, behind } = visibleRows(rows.length, TABLE_ROW, scroll, Math.max(0, size.height - head));
 
-  useEffect(() => {
-    if (active >= rows.length) setActive(0);
-  }, [rows.length, active]);
+  // Who goes through the rows by keys keeps theirs in sight, wherever a newer answer put it.
+  const was = useRef(active);
+  useLayoutEffect(() => {
+    const [element, before] = [box.current, was.current];
+    was.current = active;
+    if (element === null || before === active || document.activeElement !== element) return;
+    const top = before * TABLE_ROW - element.scrollTop;
+    if (top < 0 || top + TABLE_ROW > size.height - head) return;
+    element.scrollTop = scrollToRow(active, TABLE_ROW, element.scrollTop, size.height - head);
+  }, [active]);
 
   const toShown = () => {
     setActive(shown);
@@ -100,6 +122,14 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
     const pointed = rowAt(event);
     return pointed && menuOf(pointed, event.clientX);
   });
+  /** Of rows of one key, which there should not be, the first has it: elements must be told apart. */
+  const keys = new Set<string>();
+  const keyAt = (at: number) => {
+    const key = keyOf(rows[at] as Row);
+    const own = keys.has(key) ? `${key} ${at}` : key;
+    keys.add(own);
+    return own;
+  };
   const top = shown * TABLE_ROW;
   const isOut = shown >= 0 && size.height > 0 && (top < scroll || top + TABLE_ROW > scroll + size.height - head);
 
@@ -166,7 +196,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
           {rows.slice(first, behind).map((row, i) => (
             // biome-ignore lint/a11y/useKeyWithClickEvents: the table itself takes the keys for its active row.
             <div
-              key={first + i}
+              key={keyAt(first + i)}
               id={`${id}-${first + i}`}
               role="row"
               data-row={first + i}

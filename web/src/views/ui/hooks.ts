@@ -107,6 +107,19 @@ export function usePageKeys(onKey: (event: KeyboardEvent) => void, active = true
 }
 
 /**
+ * For lists whose order follows answers: an element that is moved in the document loses the focus, and has it again
+ * behind this.
+ */
+export function useKeptFocus() {
+  const had = document.activeElement;
+  useLayoutEffect(() => {
+    const isLost = document.activeElement === document.body || document.activeElement === null;
+    if (isLost && had instanceof HTMLElement && had !== document.body && had.isConnected)
+      had.focus({ preventScroll: true });
+  });
+}
+
+/**
  * Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its
  * button.
  */

@@ -122,7 +122,7 @@ pub(super) fn shared() -> Fields {
         (
             "Periods",
             list(
-                "How many samples had which value, of the first 64 distinct values.",
+                "How many samples had which value, of the 64 least distinct values.",
                 object(
                     "Samples of one value.",
                     [

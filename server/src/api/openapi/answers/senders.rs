@@ -2,7 +2,7 @@
 
 use super::common::Fields;
 use crate::api::openapi::schema::{count, flag, integer, list, map, number, object, or_null, share, text};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What tells of the server and of those who send to it.
 pub(super) fn senders() -> Fields {
@@ -16,6 +16,7 @@ pub(super) fn senders() -> Fields {
             ),
             ("install_command", text("Installs the agent on a machine.")),
             ("agent_download", flag("Whether it has an agent to hand out.")),
+            ("freshness", freshness()),
         ],
     );
     let counts_by = |about: &str| map(about, json!({"type": "integer"}));
@@ -100,6 +101,7 @@ pub(super) fn senders() -> Fields {
     ]});
     vec![
         ("Info", info),
+        ("Servers", servers()),
         (
             "Nodes",
             object(
@@ -114,4 +116,58 @@ pub(super) fn senders() -> Fields {
             ),
         ),
     ]
+}
+
+/// How old answers may be.
+fn freshness() -> Value {
+    object(
+        "How old answers may be. What this server has taken in is in them at once.",
+        [
+            (
+                "servers",
+                count("Servers on the same data that are alive, with this one."),
+            ),
+            (
+                "commit_ms",
+                integer("Milliseconds from one of its commits to the next: more with more servers."),
+            ),
+            (
+                "behind_ms",
+                integer("Milliseconds since it knew all that other servers had committed; 0 where there are none."),
+            ),
+        ],
+    )
+}
+
+fn servers() -> Value {
+    let server = object(
+        "A server.",
+        [
+            ("id", text("Another one with each start.")),
+            ("address", text("Where it says that it is reached.")),
+            (
+                "exchange",
+                text("Where it counts shares of questions for the others; empty: nowhere."),
+            ),
+            ("version", text("Its version.")),
+            ("format", integer("The format of the store that it writes.")),
+            (
+                "started",
+                integer("When it was started by its own clock, in Unix milliseconds."),
+            ),
+            ("heard_ms", integer("Milliseconds since it was last heard of.")),
+            ("alive", flag("Whether it counts as alive.")),
+            ("own", flag("Whether it is the one that answers.")),
+        ],
+    );
+    object(
+        "The servers on the same data.",
+        [
+            (
+                "servers",
+                list("One row a server, in the order of their start.", server),
+            ),
+            ("maintains", flag("Whether the one that answers does the maintenance.")),
+        ],
+    )
 }

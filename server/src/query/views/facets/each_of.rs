@@ -1,6 +1,8 @@
 //! Hands each row to several accumulators.
 
 use crate::column::coded::Projection;
+use crate::query::count::partial::Partial;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::resolution::TimeResolution;
@@ -66,5 +68,15 @@ impl<C: Accumulator> Accumulator for EachOf<C> {
             one.merge(other)?;
         }
         Ok(())
+    }
+}
+
+impl<C: Partial> Partial for EachOf<C> {
+    fn write(self, to: &mut PartialWriter) -> Result<(), QueryError> {
+        self.each.into_iter().try_for_each(|one| one.write(to))
+    }
+
+    fn read(&mut self, from: &mut PartialReader<'_>) -> Result<(), Malformed> {
+        self.each.iter_mut().try_for_each(|one| one.read(from))
     }
 }

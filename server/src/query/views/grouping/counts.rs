@@ -2,6 +2,8 @@
 
 use crate::column::coded::{CodedColumn, Projection, Values};
 use crate::hash::MixState;
+use crate::query::count::partial::Partial;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::count::scan::{Accumulator, Rows};
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::limits::error::QueryError;
@@ -150,6 +152,25 @@ impl Accumulator for GroupedStacks {
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         self.counts.merge(other.counts)
+    }
+}
+
+impl Partial for GroupedStacks {
+    fn write(self, to: &mut PartialWriter) -> Result<(), QueryError> {
+        let grouping = self.grouping;
+        self.counts.write_with(to, |ids, to| {
+            grouping.write(ids, to);
+            Ok(())
+        })
+    }
+
+    fn read(&mut self, from: &mut PartialReader<'_>) -> Result<(), Malformed> {
+        let grouping = &self.grouping;
+        self.counts.read_with(from, |from, most| grouping.read(from, most))
+    }
+
+    fn pack(&mut self) {
+        self.counts.pack();
     }
 }
 

@@ -2,13 +2,15 @@
 
 use crate::hash::MixState;
 use crate::label::Label;
+use crate::query::count::partial::wire::{Malformed, PartialReader, PartialWriter};
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
+use crate::query::plan::shares::counting::label_name;
 use crate::query::tree::label_rows::LabelRows;
 use crate::query::views::grouping::keys::Keys;
 use crate::store::Snapshot;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most labels that have rows in one tree.
@@ -38,6 +40,8 @@ const fn inverse(odd: u64) -> u64 {
 /// The groups of one question; of both sides of a difference the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Grouping {
+    /// Of its labels, by which another server finds them.
+    labels: Arc<[String]>,
     pub(super) keys: Arc<Keys>,
     pairs: Arc<Mutex<Pairs>>,
 }
@@ -123,9 +127,15 @@ impl Grouping {
             held: Reservation::new(snapshot, "groups of the selected samples"),
         };
         Ok(Grouping {
+            labels: labels.iter().map(|label| label_name(*label)).collect(),
             keys: Arc::new(Keys::new(snapshot, days, labels).await?),
             pairs: Arc::new(Mutex::new(pairs)),
         })
+    }
+
+    /// The names by which another server finds its labels.
+    pub(crate) fn label_names(&self) -> &[String] {
+        &self.labels
     }
 
     pub(super) fn pairs(&self) -> MutexGuard<'_, Pairs> {
@@ -137,6 +147,51 @@ impl Grouping {
         let mut pairs = self.pairs();
         let group = pairs.group(vec![Arc::default(); self.keys.names.len()])?;
         pairs.id(group, stack)
+    }
+
+    /// What these ids mean, for another server: the values of each group once, then the group and the stack of each id.
+    pub(super) fn write(&self, ids: &[i64], to: &mut PartialWriter) {
+        let pairs = self.pairs();
+        to.number(pairs.groups.len() as u64);
+        for value in pairs.groups.iter().flatten() {
+            to.text(value);
+        }
+        to.number(ids.len() as u64);
+        for id in ids {
+            let (group, stack) = pairs.of(*id);
+            to.number(u64::from(group));
+            to.signed(stack);
+        }
+    }
+
+    /// The ids that stand here for what another server wrote.
+    pub(super) fn read(&self, from: &mut PartialReader<'_>, most: usize) -> Result<Vec<i64>, Malformed> {
+        let refused = |error: QueryError| Malformed::new(error.to_string());
+        let count = from.count(MOST_GROUPS, "groups")?;
+        let mut known = self.pairs();
+        let mut groups = Vec::with_capacity(count);
+        for _ in 0..count {
+            let values: Vec<Arc<str>> = (0..self.keys.names.len())
+                .map(|_| Ok(from.text()?.into()))
+                .collect::<Result<_, Malformed>>()?;
+            groups.push(known.group(values).map_err(refused)?);
+        }
+        let count = from.count(most, "pairs of group and stack")?;
+        from.takes(count * 2 * size_of::<i64>())?;
+        let mut ids = Vec::with_capacity(count);
+        let mut seen: HashSet<i64, MixState> = HashSet::default();
+        for _ in 0..count {
+            let (group, stack) = (from.number()?, from.signed()?);
+            let group = usize::try_from(group).ok().and_then(|group| groups.get(group));
+            let group = group.ok_or_else(|| Malformed::new("a pair is of a group that is not there"))?;
+            let id = known.id(*group, stack).map_err(refused)?;
+            if !seen.insert(id) {
+                return Err(Malformed::new("a pair of group and stack stands twice"));
+            }
+            ids.push(id);
+        }
+        known.hold().map_err(refused)?;
+        Ok(ids)
     }
 
     /// The places of these ids in the order of their groups' values and their stacks, which is the same for the same

@@ -1,9 +1,11 @@
 //! What a question selects, counted: the plan of what is read, and then its rows.
 //!
-//! In: a snapshot, a question and its scope. Out: what an accumulator has made of each selected sample, and what was
-//! observed of the question's window.
+//! In: a snapshot, a question and its scope. Out: what an accumulator has made of each selected sample, on this server
+//! or on several, and what was observed of the question's window.
 
+pub(crate) mod exchange;
 pub(crate) mod senders;
+pub(crate) mod spread;
 
 use crate::query::ask::question::Question;
 use crate::query::count::scan::{Accumulator, scan};

@@ -23,7 +23,7 @@ const MANY: usize = 32;
 /// Pages that are fetched beyond those that are wanted, where the one before them was read.
 const AHEAD: u64 = 3;
 
-/// Bytes that are fetched and hashed at a time.
+/// Bytes that are fetched at a time where all of an object is read.
 const PIECE_BYTES: u64 = 8 << 20;
 
 /// See the module.
@@ -170,6 +170,22 @@ impl RangeReader for BucketReader {
         }))
     }
 
+    fn pieces(&self, path: &str, with: &mut dyn FnMut(Bytes) -> Result<(), RootError>) -> Result<(), RootError> {
+        let length = self.length(path)?;
+        let mut at = 0;
+        while at < length {
+            let end = length.min(at + PIECE_BYTES);
+            for piece in self.fetch(path, std::iter::once(at..end))? {
+                at += piece.len() as u64;
+                with(piece)?;
+            }
+            if at != end {
+                return Err(ends_at(path, at));
+            }
+        }
+        Ok(())
+    }
+
     fn length(&self, path: &str) -> Result<u64, RootError> {
         let (objects, at) = (self.objects.clone(), Path::from(path));
         self.threads
@@ -177,23 +193,14 @@ impl RangeReader for BucketReader {
     }
 
     fn digest(&self, path: &str) -> Result<Digest, RootError> {
-        let length = self.length(path)?;
-        let (mut at, mut hash) = (0, Xxh3::new());
-        while at < length {
-            let end = length.min(at + PIECE_BYTES);
-            // What lies in the bucket, never what is kept of it.
-            let pieces = self.fetch(path, std::iter::once(at..end))?;
-            let read: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-            if read != end - at {
-                return Err(ends_at(path, at + read));
-            }
-            pieces.iter().for_each(|piece| hash.update(piece));
-            at = end;
-        }
-        Ok(Digest {
-            bytes: length,
-            hash: hash.digest(),
-        })
+        let (mut bytes, mut hash) = (0, Xxh3::new());
+        self.pieces(path, &mut |piece| {
+            bytes += piece.len() as u64;
+            hash.update(&piece);
+            Ok(())
+        })?;
+        let hash = hash.digest();
+        Ok(Digest { bytes, hash })
     }
 
     fn name_of(&self, path: &str) -> String {

@@ -1,24 +1,25 @@
 //! The data root in a bucket.
 
+use crate::store::root::bucket::bucket_incoming::{BucketIncoming, LARGE_BYTES};
 use crate::store::root::bucket::bucket_reader::BucketReader;
 use crate::store::root::bucket::counted::Counted;
 use crate::store::root::bucket::exchange;
 use crate::store::root::bucket::guarded::Guarded;
 use crate::store::root::bucket::io_threads::IoThreads;
 use crate::store::root::bucket::lease::{Holding, Lease};
+use crate::store::root::bucket::membership;
 use crate::store::root::bucket::pages::Pages;
 use crate::store::root::bucket::place::{self, Place, SCHEMES};
-use crate::store::root::contract::{Lock, LogRoot, Named, Root, Stamp, Version};
+use crate::store::root::contract::{Incoming, Lock, LogRoot, Named, Root, Stamp, Version};
 use crate::store::root::error::RootError;
 use crate::store::root::reader::RangeReader;
 use crate::store::root::traffic::Traffic;
+use crate::store::root::whole_lists::WholeLists;
 use bytes::Bytes;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{
-    Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion, WriteMultipart,
-};
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutResult, UpdateVersion};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use url::Url;
@@ -28,14 +29,6 @@ const LEASE: &str = "lease";
 
 /// Where a start tries whether it can write.
 const PROBE: &str = "probe";
-
-/// Larger objects are put in parts: a request has to end within its time.
-const LARGE_BYTES: usize = 16 << 20;
-
-const PART_BYTES: usize = 8 << 20;
-
-/// Parts that are on their way at the same time.
-const PARTS_AT_ONCE: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -48,9 +41,18 @@ pub(crate) struct BucketRoot {
     reader: Arc<BucketReader>,
     pages: Arc<Pages>,
     traffic: Arc<Traffic>,
+    is_shared: bool,
 }
 
 impl BucketRoot {
+    /// The same bucket for several servers at once.
+    pub(crate) fn shared(self) -> Self {
+        Self {
+            is_shared: true,
+            ..self
+        }
+    }
+
     /// Whether a URL's scheme is one of a bucket.
     pub(crate) fn knows(scheme: &str) -> bool {
         SCHEMES.contains(&scheme)
@@ -71,6 +73,13 @@ impl BucketRoot {
     }
 
     fn over(place: Place, threads: Arc<IoThreads>, traffic: Arc<Traffic>) -> Self {
+        let place = Place {
+            store: Arc::new(WholeLists {
+                inner: place.store,
+                traffic: traffic.clone(),
+            }),
+            ..place
+        };
         let pages = Arc::new(Pages::new(traffic.clone()));
         let holding = Arc::new(Holding::default());
         let guarded: Arc<dyn ObjectStore> = Arc::new(Guarded {
@@ -92,6 +101,7 @@ impl BucketRoot {
             reader,
             pages,
             traffic,
+            is_shared: false,
         }
     }
 
@@ -112,6 +122,41 @@ impl BucketRoot {
         self.threads.wait(path, put).map(drop)
     }
 
+    /// A put on a condition. One that succeeded is tried again when its answer is lost, and refused then: what is there
+    /// is what was put.
+    fn put_if(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<(), RootError> {
+        match self.put(path, bytes.clone(), mode) {
+            // Stores differ in what they call a condition on an object that is not there.
+            Err(RootError::Exists(failure) | RootError::NotFound(failure)) => {
+                let is_ours = self.reader.whole(path).is_ok_and(|found| found == bytes);
+                if is_ours {
+                    Ok(())
+                } else {
+                    Err(RootError::Exists(failure))
+                }
+            }
+            put => put,
+        }
+    }
+
+    /// The lease, by which this server has the bucket alone or is one of those that share it.
+    fn lease(&self, is_shared: bool) -> Result<Lease, RootError> {
+        let store: Arc<dyn ObjectStore> =
+            Arc::new(PrefixStore::new(self.place.store.clone(), self.place.prefix.clone()));
+        self.needs_conditional_puts(store.clone())?;
+        let (holding, threads) = (self.holding.clone(), self.threads.clone());
+        let taking = async move {
+            match is_shared {
+                true => membership::join(store, Path::from(LEASE), holding, threads).await,
+                false => Lease::take(store, Path::from(LEASE), holding, threads).await,
+            }
+        };
+        self.threads.wait(LEASE, taking)?.ok_or_else(|| {
+            let held = std::io::Error::new(ErrorKind::AlreadyExists, "another server renews the lease");
+            RootError::new(LEASE, held)
+        })
+    }
+
     /// Moves one object. Not in one step: what is cut off leaves both.
     fn rename(&self, from: &str, to: &str) -> Result<(), RootError> {
         let (objects, at, to) = (self.objects.clone(), Path::from(from), Path::from(to));
@@ -121,30 +166,18 @@ impl BucketRoot {
         })
     }
 
-    /// A large object goes in parts. The lease keeps others from putting the same one meanwhile; a look says whether it
-    /// is there already.
+    /// A large object goes in parts, on no condition: a look says whether it is there already. Nobody else puts the
+    /// same one meanwhile: the lease keeps others away, and where several servers write, each gives large objects names
+    /// of its own.
     fn upload(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
         match self.reader.length(path) {
             Ok(_) => return Err(RootError::new(path, std::io::Error::from(ErrorKind::AlreadyExists))),
             Err(RootError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        let (objects, at) = (self.objects.clone(), Path::from(path));
-        self.threads.wait(path, async move {
-            let upload = objects.put_multipart(&at).await?;
-            let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
-                    // What was sent is waste that costs: it is removed, if that can be done.
-                    let _ = upload.abort().await;
-                    return Err(error);
-                }
-                upload.put(rest.split_to(rest.len().min(PART_BYTES)));
-            }
-            upload.finish().await
-        })?;
-        Ok(())
+        let mut incoming = Box::new(BucketIncoming::new(self.reader.clone(), path));
+        incoming.add(bytes)?;
+        incoming.finish()
     }
 
     /// Of two puts where nothing is the second must be refused, and so must one over another version than is there:
@@ -207,16 +240,27 @@ impl Root for BucketRoot {
     }
 
     fn lock(&self) -> Result<Lock, RootError> {
-        let store: Arc<dyn ObjectStore> =
-            Arc::new(PrefixStore::new(self.place.store.clone(), self.place.prefix.clone()));
-        self.needs_conditional_puts(store.clone())?;
-        let taking = Lease::take(store, Path::from(LEASE), self.holding.clone(), self.threads.clone());
-        let Some(lease) = self.threads.wait(LEASE, taking)? else {
-            let held = std::io::Error::new(ErrorKind::AlreadyExists, "another server renews the lease");
-            return Err(RootError::new(LEASE, held));
-        };
+        let lease = self.lease(false)?;
         let objects = self.objects.clone();
         self.threads.wait("", async move { exchange::resume(&objects).await })?;
+        Ok(Box::new(lease))
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn join(&self) -> Result<Lock, RootError> {
+        let lease = self.lease(true)?;
+        let objects = self.objects.clone();
+        // Whoever ends it must be alone.
+        if self
+            .threads
+            .wait("", async move { exchange::is_begun(&objects).await })?
+        {
+            let words = "an exchange of two folders was cut off: start one server alone first, which ends it";
+            return Err(RootError::new("", words));
+        }
         Ok(Box::new(lease))
     }
 
@@ -236,7 +280,10 @@ impl Root for BucketRoot {
         Ok(Stamp {
             bytes: meta.size,
             modified: Some(meta.last_modified.into()),
-            version: Version::Etag(meta.e_tag),
+            version: Version::Object {
+                etag: meta.e_tag,
+                generation: meta.version,
+            },
         })
     }
 
@@ -244,22 +291,27 @@ impl Root for BucketRoot {
         if bytes.len() > LARGE_BYTES {
             return self.upload(path, bytes);
         }
-        match self.put(path, bytes.clone(), PutMode::Create) {
-            Err(RootError::Exists(failure)) => {
-                // A put that succeeded is tried again when its answer is lost, and refused then.
-                let is_ours = self.reader.whole(path).is_ok_and(|found| found == bytes);
-                if is_ours {
-                    Ok(())
-                } else {
-                    Err(RootError::Exists(failure))
-                }
-            }
-            put => put,
-        }
+        self.put_if(path, bytes, PutMode::Create)
     }
 
     fn replace(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
         self.put(path, bytes, PutMode::Overwrite)
+    }
+
+    fn replace_if(&self, path: &str, stamp: &Stamp, bytes: Bytes) -> Result<(), RootError> {
+        let mode = match &stamp.version {
+            Version::None => PutMode::Create,
+            Version::Object { etag, generation } => PutMode::Update(UpdateVersion {
+                e_tag: etag.clone(),
+                version: generation.clone(),
+            }),
+            Version::Inode { .. } => return Err(RootError::new(path, "a file's stamp is none of a bucket's object")),
+        };
+        self.put_if(path, bytes, mode)
+    }
+
+    fn receive(&self, path: &str) -> Result<Box<dyn Incoming>, RootError> {
+        Ok(Box::new(BucketIncoming::new(self.reader.clone(), path)))
     }
 
     fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError> {

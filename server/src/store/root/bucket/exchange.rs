@@ -61,6 +61,11 @@ pub(super) async fn resume(objects: &Arc<dyn ObjectStore>) -> Result<()> {
     finish(objects, marker).await
 }
 
+/// Whether an earlier process began one and did not end it.
+pub(super) async fn is_begun(objects: &Arc<dyn ObjectStore>) -> Result<bool> {
+    Ok(read(objects).await?.is_some())
+}
+
 async fn finish(objects: &Arc<dyn ObjectStore>, mut marker: Marker) -> Result<()> {
     let (new, old, kept) = (
         Path::from(marker.new.as_str()),

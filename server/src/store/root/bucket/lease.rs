@@ -1,4 +1,5 @@
-//! One server has the bucket: an object that its holder renews by conditional puts.
+//! One server has the bucket: an object that its holder renews by conditional puts. Or several share it, which renew
+//! the same object: see `membership`.
 //!
 //! No clocks are compared. Whoever wants the lease watches the object's tag by its own monotonic clock, and takes over
 //! when it has stood still for [`EXPIRES`]. The holder writes no longer than [`HELD`] after it began its last renewal.
@@ -16,10 +17,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Time from one renewal to the next.
-const RENEWS: Duration = Duration::from_secs(5);
+pub(super) const RENEWS: Duration = Duration::from_secs(5);
 
 /// A renewal that takes longer is begun anew: two of them fit between the first and the end of [`HELD`].
-const RENEWED_WITHIN: Duration = Duration::from_secs(4);
+pub(super) const RENEWED_WITHIN: Duration = Duration::from_secs(4);
 
 /// As long as this after the begin of a renewal its holder may write.
 const HELD: Duration = Duration::from_secs(15);
@@ -32,7 +33,7 @@ const EXPIRES: Duration = Duration::from_secs(30);
 const ARRIVES: Duration = Duration::from_secs(1);
 
 /// Time between looks at a lease that another has, and after a renewal that failed.
-const LOOKS: Duration = Duration::from_secs(1);
+pub(super) const LOOKS: Duration = Duration::from_secs(1);
 
 /// An end waits this long until the lease is released.
 const RELEASES: Duration = Duration::from_secs(5);
@@ -40,15 +41,18 @@ const RELEASES: Duration = Duration::from_secs(5);
 /// What the object says when its holder has gone.
 const RELEASED: &[u8] = b"released\n";
 
+/// How it begins where several servers have the bucket.
+pub(super) const SHARED: &str = "shared\n";
+
 /// When a renewal began. Of a machine that was suspended the one clock stood still, and the other went on.
 #[derive(Debug, Clone, Copy)]
-struct Begun {
+pub(super) struct Begun {
     at: Instant,
     wall: SystemTime,
 }
 
 impl Begun {
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         Self {
             at: Instant::now(),
             wall: SystemTime::now(),
@@ -63,7 +67,7 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    fn set(&self, renewed: Option<Begun>) {
+    pub(super) fn set(&self, renewed: Option<Begun>) {
         *lock_mutex(&self.renewed) = renewed;
     }
 
@@ -77,8 +81,13 @@ impl Holding {
 
     /// Does something that writes, as long as that is allowed.
     pub(super) async fn while_held<T>(&self, write: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        let until = self.until()?;
-        timeout_at(until, write).await.unwrap_or_else(|_| Err(not_held()))
+        tokio::pin!(write);
+        loop {
+            if let Ok(done) = timeout_at(self.until()?, &mut write).await {
+                return done;
+            }
+            // What takes longer goes on where the lease was renewed meanwhile.
+        }
     }
 }
 
@@ -90,29 +99,41 @@ fn not_held() -> Error {
 }
 
 /// Where the lease is, and what of it is ours.
-struct Claim {
+pub(super) struct Claim {
     store: Arc<dyn ObjectStore>,
     path: Path,
     holder: Holder,
-    /// Of this holder alone.
+    /// Of this process alone; begins with [`SHARED`] where it shares the bucket.
     name: String,
     renewals: u64,
 }
 
 /// What a conditional put came to.
-enum Put {
+pub(super) enum Put {
     Done(UpdateVersion),
     /// Somebody else's object is there.
     Refused,
 }
 
 impl Claim {
-    fn text(&self) -> String {
+    /// Of this process, as it is called in the object.
+    pub(super) fn new(store: Arc<dyn ObjectStore>, path: Path, name: String) -> Self {
+        Self {
+            store,
+            path,
+            holder: Holder::this(),
+            name,
+            renewals: 0,
+        }
+    }
+
+    /// What was put last.
+    pub(super) fn text(&self) -> String {
         format!("{}\nrenewal {}\n", self.name, self.renewals)
     }
 
     /// The answer of a put that succeeded may be lost: then the object has our text.
-    async fn put(&mut self, mode: PutMode) -> Result<Put> {
+    pub(super) async fn put(&mut self, mode: PutMode) -> Result<Put> {
         self.renewals += 1;
         let text = self.text();
         let mut mode = mode;
@@ -132,7 +153,7 @@ impl Claim {
         }
     }
 
-    async fn look(&self) -> Result<Option<(Vec<u8>, UpdateVersion)>> {
+    pub(super) async fn look(&self) -> Result<Option<(Vec<u8>, UpdateVersion)>> {
         let found = match self.store.get(&self.path).await {
             Ok(found) => found,
             Err(Error::NotFound { .. }) => return Ok(None),
@@ -145,14 +166,19 @@ impl Claim {
         Ok(Some((found.bytes().await?.to_vec(), version)))
     }
 
+    /// Whether others have it that share it with this one.
+    fn may_join(&self, text: &[u8]) -> bool {
+        self.name.starts_with(SHARED) && text.starts_with(SHARED.as_bytes())
+    }
+
     /// None: another server renews it.
-    async fn take(&mut self) -> Result<Option<(UpdateVersion, Begun)>> {
+    pub(super) async fn take(&mut self) -> Result<Option<(UpdateVersion, Begun)>> {
         let mut seen: Option<(UpdateVersion, Instant)> = None;
         loop {
             let begun = Begun::now();
             let mode = match self.look().await? {
                 None => PutMode::Create,
-                Some((text, version)) if text == RELEASED => PutMode::Update(version),
+                Some((text, version)) if text == RELEASED || self.may_join(&text) => PutMode::Update(version),
                 Some((text, version)) if self.holder.has_ended(&text) => {
                     tracing::info!("the process that had the bucket's lease has ended on this machine: taking it over");
                     sleep(ARRIVES).await;
@@ -173,10 +199,12 @@ impl Claim {
                     }
                 },
             };
-            return match self.put(mode).await? {
-                Put::Done(version) => Ok(Some((version, begun))),
-                Put::Refused => Ok(None),
-            };
+            match self.put(mode).await? {
+                Put::Done(version) => return Ok(Some((version, begun))),
+                // Of those that share it another one may have been first.
+                Put::Refused if self.name.starts_with(SHARED) => {}
+                Put::Refused => return Ok(None),
+            }
         }
     }
 }
@@ -200,33 +228,47 @@ impl Lease {
         holding: Arc<Holding>,
         threads: Arc<IoThreads>,
     ) -> Result<Option<Self>> {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let (host, id, holder) = (host.trim(), uuid::Uuid::new_v4(), Holder::this());
-        let mut claim = Claim {
-            store,
-            path,
-            name: format!("holder {id}\nhost {host}\n{}", holder.text()),
-            holder,
-            renewals: 0,
-        };
+        let name = format!("{}\n{}", name(), Holder::this().text());
+        let mut claim = Claim::new(store, path, name);
         let Some((version, begun)) = claim.take().await? else {
             return Ok(None);
         };
+        let held = holding.clone();
+        let renewing = |stop| renew(claim, version, held, stop);
+        Ok(Some(Self::kept(holding, begun, threads, renewing)))
+    }
+
+    /// One that was taken at some time, and that `renewing` renews until it is told to stop.
+    pub(super) fn kept<F>(
+        holding: Arc<Holding>,
+        begun: Begun,
+        threads: Arc<IoThreads>,
+        renewing: impl FnOnce(watch::Receiver<bool>) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         holding.set(Some(begun));
         let stop = watch::Sender::new(false);
         let (ended, released) = mpsc::channel();
-        let renewing = renew(claim, version, holding.clone(), stop.subscribe());
+        let renewing = renewing(stop.subscribe());
         threads.handle().spawn(async move {
             renewing.await;
             drop(ended);
         });
-        Ok(Some(Self {
+        Self {
             holding,
             stop,
             released: Mutex::new(released),
             _threads: threads,
-        }))
+        }
     }
+}
+
+/// What tells this process's objects from those of others.
+pub(super) fn name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("holder {}\nhost {}", uuid::Uuid::new_v4(), host.trim())
 }
 
 impl Drop for Lease {

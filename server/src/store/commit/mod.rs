@@ -1,7 +1,12 @@
 //! Group commit: gathers the rows of all senders, writes them every few seconds, and only then tells the senders.
 //!
+//! In: rows of batches, and which batches those are. Out: files and entries of the tables' logs, and an answer to each
+//! sender.
+//!
 //! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a
 //! crash in between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
+
+mod beside_others;
 
 use crate::lock::lock_mutex;
 use crate::store::buffer::arriving::{FreshSamples, Pending};
@@ -20,8 +25,7 @@ use crate::store::table::file_list::add_files;
 use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
-use object_store::path::Path;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
@@ -144,7 +148,7 @@ impl Store {
         let fresh = inbox.known.fresh_rows(&rows, &mut new_ids);
         let mut fresh = fresh.inspect_err(|_| {
             inbox.known.forget(&new_ids);
-            inbox.quotas.give_back(taken.as_slice());
+            inbox.quotas.give_back(&taken);
         })?;
         let samples = rows.samples.into_iter().filter(|samples| samples.num_rows() > 0);
         fresh[Table::Samples.index()].extend(samples.map(|samples| Pending::Samples(Arc::new(samples))));
@@ -160,12 +164,18 @@ impl Store {
             .map(Pending::num_rows)
             .sum::<usize>();
         group.new_ids.append(&mut new_ids);
-        group.taken.extend(taken);
+        let batch = || id.as_ref().map(|id| (id.instance.clone(), id.number));
+        group.taken.extend(taken.map(|taken| (batch(), taken)));
         let waiter = group.done.subscribe();
         if let Some(id) = id {
             let sender_window = &mut inbox.sender_window;
             sender_window.add_pending(&id.instance, rows.sender.owner, id.number, fingerprint, waiter.clone());
-            group.batches.push((id.instance, id.number));
+            let batch = (id.instance, id.number);
+            if self.is_shared() {
+                let numbers = sample_numbers(&fresh[Table::Samples.index()]);
+                inbox.samples_of.insert(batch.clone(), numbers.into_iter().collect());
+            }
+            group.batches.push(batch);
         }
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         for (table, batches) in fresh.into_iter().enumerate() {
@@ -194,6 +204,11 @@ impl Store {
             return;
         }
         let start = Instant::now();
+        if self.is_shared() && !self.is_disk_full() {
+            self.commit_beside_others(group).await;
+            self.counters.commit_seconds.add(start.elapsed());
+            return;
+        }
         let result = if self.is_disk_full() {
             Err((
                 StoreError::DiskFull {
@@ -206,7 +221,10 @@ impl Store {
         };
         self.counters.commit_seconds.add(start.elapsed());
         match result {
-            Ok(files) => self.finish(group, files),
+            Ok(files) => {
+                let batches = group.batches.clone();
+                self.finish(group, &batches, 0, files);
+            }
             Err((error, files)) => self.abandon(group, files, error),
         }
     }
@@ -254,57 +272,61 @@ impl Store {
         group: &CommitGroup,
         txns: Vec<crate::store::table::transaction::Txn>,
     ) -> Result<Vec<Arc<DataFile>>, StoreError> {
-        let mut partitions: BTreeMap<String, Vec<Pending>> = BTreeMap::new();
-        for rows in &group.rows[table.index()] {
-            if let Some(partition) = rows.partition() {
-                partitions.entry(partition).or_default().push(rows.clone());
-            }
-        }
+        let partitions = by_partition(&group.rows[table.index()]);
         if partitions.is_empty() && txns.is_empty() {
             return Ok(Vec::new());
         }
+        let provenance = Provenance {
+            txns: txns.clone(),
+            batches: if table == Table::Samples {
+                group.batches.clone()
+            } else {
+                Vec::new()
+            },
+            parts: partitions.len(),
+            ..Provenance::default()
+        };
+        let new = self.put_partitions(table, partitions, &provenance).await?;
+        let add = new.iter().map(|file| add_action(table, file, true)).collect();
+        let committed = self.logs[table.index()]
+            .lock()
+            .await
+            .commit(add, &[], &txns, true)
+            .await;
+        match committed {
+            Ok(()) => Ok(new),
+            Err(error) => Err(self.clear_up(table, &new, error).await),
+        }
+    }
+
+    /// Writes a file of each partition, not yet part of the table. Of what fails nothing is left.
+    async fn put_partitions(
+        &self,
+        table: Table,
+        partitions: BTreeMap<String, Vec<Pending>>,
+        provenance: &Provenance,
+    ) -> Result<Vec<Arc<DataFile>>, StoreError> {
+        let writes: Vec<_> = partitions
+            .into_iter()
+            .map(|(partition, rows)| self.write_file(table, partition, rows, WriteProfile::Fresh, provenance.clone()))
+            .collect();
+        // In their order; after an error the others end first, so that all that was written is known.
+        let written: Vec<_> = futures::stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;
         let mut new: Vec<Arc<DataFile>> = Vec::new();
-        let written = async {
-            let provenance = Provenance {
-                txns: txns.clone(),
-                batches: if table == Table::Samples {
-                    group.batches.clone()
-                } else {
-                    Vec::new()
-                },
-                parts: partitions.len(),
-                ..Provenance::default()
-            };
-            let writes: Vec<_> = partitions
-                .into_iter()
-                .map(|(partition, rows)| {
-                    self.write_file(table, partition, rows, WriteProfile::Fresh, provenance.clone())
-                })
-                .collect();
-            // In their order; after an error the others end first, so that all that was written is known.
-            let written: Vec<_> = futures::stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;
-            let mut failed = None;
-            for file in written {
-                match file {
-                    Ok(file) => new.extend(file),
-                    Err(error) => failed = Some(error),
-                }
+        let mut failed = None;
+        for file in written {
+            match file {
+                Ok(file) => new.extend(file),
+                Err(error) => failed = Some(error),
             }
-            if let Some(error) = failed {
-                return Err(CommitError::NotWritten(error));
+        }
+        match failed {
+            Some(error) => {
+                self.delete_now(table, &new).await;
+                Err(error)
             }
-            let add = new.iter().map(|file| add_action(table, file, true)).collect();
-            self.logs[table.index()]
-                .lock()
-                .await
-                .commit(add, &[], &txns, true)
-                .await
+            None => Ok(new),
         }
-        .await;
-        if let Err(error) = written {
-            return Err(self.clear_up(table, &new, error).await);
-        }
-        Ok(new)
     }
 
     /// Encodes rows of one partition and puts them on the disk, not yet part of the table.
@@ -351,21 +373,40 @@ impl Store {
         Ok(Arc::new(file))
     }
 
-    /// The group is on the disk: its rows move from pending to files in one step, and its senders hear of it.
-    fn finish(&self, group: CommitGroup, files: NewFiles) {
+    /// The group is on the disk: its rows move from pending to files in one step, and its senders hear of it. `batches`
+    /// are those that it stored; so many samples of others had been stored by another server.
+    fn finish(&self, group: CommitGroup, batches: &[(String, i64)], repeated: usize, files: NewFiles) {
         let samples = files[Table::Samples.index()].iter();
         if let Some(newest_ns) = samples.filter_map(|file| Some(file.int_range("ts_ns")?.max)).max() {
             self.config.clock.witness(newest_ns);
         }
         let now_ms = self.transaction_ms();
         let mut inbox = lock_mutex(&self.inbox);
-        inbox.sender_window.committed(&group.batches, now_ms);
+        inbox.sender_window.committed(batches, now_ms);
+        group
+            .batches
+            .iter()
+            .for_each(|batch| drop(inbox.samples_of.remove(batch)));
+        if batches.len() < group.batches.len() {
+            // Whoever stored them counts them.
+            let stored: HashSet<&(String, i64)> = batches.iter().collect();
+            let is_repeat = |batch: &Option<(String, i64)>| batch.as_ref().is_some_and(|batch| !stored.contains(batch));
+            let repeats = group.taken.iter().filter(|(batch, _)| is_repeat(batch));
+            inbox.quotas.give_back(repeats.map(|(_, taken)| taken));
+        }
         inbox.bytes = inbox.bytes.saturating_sub(group.bytes);
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
             for (table, files) in files.into_iter().enumerate() {
-                // The oldest pending rows are this group's: rows are only ever added at the end.
-                Arc::make_mut(&mut view.pending[table]).drain(..group.rows[table].len());
+                let pending = Arc::make_mut(&mut view.pending[table]);
+                if self.is_shared() && table == Table::Samples.index() {
+                    // Some have gone before, with the entry of another server that stored them.
+                    let own = sample_numbers(&group.rows[table]);
+                    pending.retain(|rows| !rows.is_one_of(&own));
+                } else {
+                    // The oldest pending rows are this group's: rows are only ever added at the end.
+                    pending.drain(..group.rows[table].len());
+                }
                 add_files(&mut view.files[table], files);
             }
         }
@@ -380,10 +421,14 @@ impl Store {
         drop(nodes);
         self.counters
             .samples_stored
-            .fetch_add(group.samples as u64, Ordering::Relaxed);
+            .fetch_add((group.samples - repeated) as u64, Ordering::Relaxed);
+        let repeats = group.batches.len() - batches.len();
         self.counters
             .batches_stored
-            .fetch_add(group.requests as u64, Ordering::Relaxed);
+            .fetch_add((group.requests - repeats) as u64, Ordering::Relaxed);
+        self.counters
+            .batches_duplicate
+            .fetch_add(repeats as u64, Ordering::Relaxed);
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         group.done.send_replace(Some(Ok(())));
     }
@@ -401,10 +446,11 @@ impl Store {
         let mut inbox = lock_mutex(&self.inbox);
         let next = std::mem::replace(&mut inbox.group, CommitGroup::new());
         inbox.sender_window.forget_pending();
+        inbox.samples_of.clear();
         inbox.known.forget(&group.new_ids);
         inbox.known.forget(&next.new_ids);
-        inbox.quotas.give_back(&group.taken);
-        inbox.quotas.give_back(&next.taken);
+        let taken = group.taken.iter().chain(&next.taken);
+        inbox.quotas.give_back(taken.map(|(_, taken)| taken));
         inbox.bytes = 0;
         {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -427,12 +473,11 @@ impl Store {
         error.into()
     }
 
-    /// Removes files that never became part of a table.
+    /// Removes files that never became part of a table. One that the log turned out to have stays.
     pub(crate) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
         use object_store::ObjectStoreExt;
         let objects = self.root.objects();
-        for file in files {
-            let path = Path::from(table.path_of(&file.path));
+        for path in self.unnamed(table, files) {
             if let Err(error) = objects.delete(&path).await {
                 tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");
             }
@@ -460,6 +505,26 @@ fn may_send(sender_window: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender)
         }),
         None => Ok(()),
     }
+}
+
+/// Rows by the partition that they belong to.
+fn by_partition<'r>(rows: impl IntoIterator<Item = &'r Pending>) -> BTreeMap<String, Vec<Pending>> {
+    let mut partitions: BTreeMap<String, Vec<Pending>> = BTreeMap::new();
+    for rows in rows {
+        if let Some(partition) = rows.partition() {
+            partitions.entry(partition).or_default().push(rows.clone());
+        }
+    }
+    partitions
+}
+
+/// What tells samples from others of this process.
+fn sample_numbers(rows: &[Pending]) -> HashSet<u64> {
+    let number = |pending: &Pending| match pending {
+        Pending::Samples(samples) => Some(samples.number()),
+        _ => None,
+    };
+    rows.iter().filter_map(number).collect()
 }
 
 type NewFiles = [Vec<Arc<DataFile>>; Table::COUNT];
@@ -502,13 +567,13 @@ impl Store {
 
 /// Commits on every interval until told to stop, and once more then.
 pub(crate) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
-    let Some((interval, wake)) = store
-        .upgrade()
-        .map(|store| (store.config.commit_interval, store.wake.clone()))
-    else {
+    let Some(wake) = store.upgrade().map(|store| store.wake.clone()) else {
         return;
     };
     loop {
+        let Some(interval) = store.upgrade().map(|store| store.commit_pause()) else {
+            return;
+        };
         let stopping = tokio::select! {
             () = tokio::time::sleep(interval) => false,
             () = wake.notified() => false,
