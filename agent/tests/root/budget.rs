@@ -115,14 +115,17 @@ fn copies_of_stacks_don_t_wait_until_the_ring_is_looked_into() {
     if !possible() {
         return;
     }
+    // They take all CPUs: not before the test whose turn it is has ended.
+    let turn = take_turn();
     let running = with_large_stacks();
-    let recording = Recording::start(AgentConfig {
+    let config = AgentConfig {
         drain_every: Duration::from_millis(600),
         interval: Duration::from_secs(30),
         // Large tables, read slowly: there are many copies. The rate stays, since the interval does not end.
         cpu_limit: 1e-6,
         ..fast()
-    });
+    };
+    let recording = Recording::start_in(turn, config);
     std::thread::sleep(Duration::from_secs(5));
     let recorded = recording.stop();
     drop(running);

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
-use crate::program::{Program, Running};
+use crate::program::{Program, Running, at_a_time, behind_others};
 use crate::recording::{Recording, Seen, possible};
 
 /// How many processes do it, and for how long each of their programs burns: the first is sampled, so that its table is
@@ -26,17 +26,17 @@ fn a_table_that_comes_after_the_exec_does_not_take_the_next_programs_away() {
         .map(|number| Program::compile_with(&with_table, "replaces_itself.c", &format!("is-replaced-soon-{number}")))
         .collect();
     let recording = Recording::start(fast());
-    let tgids: Vec<u32> = firsts
-        .iter()
-        .map(|first| {
-            let mut command = Command::new(&first.path);
-            command.arg(FIRST_MS).arg(&second.path).arg(SECOND_MS);
-            let running = Running::spawn(&mut command);
-            let tgid = running.tgid();
-            running.wait();
-            tgid
-        })
-        .collect();
+    let start = |first: &Program| {
+        let mut command = Command::new(&first.path);
+        command.arg(FIRST_MS).arg(&second.path).arg(SECOND_MS);
+        Running::spawn(&mut behind_others(&command))
+    };
+    let mut tgids = Vec::new();
+    for together in firsts.chunks(at_a_time()) {
+        let running: Vec<Running> = together.iter().map(start).collect();
+        tgids.extend(running.iter().map(Running::tgid));
+        running.into_iter().for_each(Running::wait);
+    }
     let recorded = recording.stop();
     check_account(&recorded);
     for tgid in tgids {

@@ -82,6 +82,13 @@ pub(crate) fn behind_others(command: &Command) -> Command {
     behind
 }
 
+/// So many programs that follow each other in a test may as well run beside each other, one on each of two CPUs and
+/// behind whoever else wants one: the agent's threads come before them, and of a program's time it has all the same
+/// samples.
+pub(crate) fn at_a_time() -> usize {
+    stakeout_agent::kernel::online_cpus().unwrap().len().clamp(1, 2)
+}
+
 /// A child that does not outlive its test.
 pub(crate) struct Running(Child);
 

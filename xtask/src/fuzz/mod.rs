@@ -18,8 +18,6 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-
 use crate::artifacts::{self, Profile};
 use crate::signals::Stop;
 use crate::tally::Tally;
@@ -58,9 +56,9 @@ const RSS_LIMIT_MIB: u32 = 768;
 const TIMEOUT_SECONDS: u32 = 5;
 /// Where nothing says how long inputs should be.
 const MAX_INPUT_BYTES: u32 = 48 * 1024;
-/// For each of the server's targets in `cargo xtask test`.
-const STEP_SECONDS: u64 = 60;
-/// Rust's default for threads.
+/// For each of the server's targets in `cargo xtask test`: a minute, and what runs beside the first of them takes.
+const STEP_SECONDS: u64 = 62;
+/// Rust's default for threads: the programs have the stack that the agent's threads have, deep recursion is a finding.
 const STACK_BYTES: u64 = 2 << 20;
 /// Lines of a broken target's output that are shown.
 const SHOWN_LINES: usize = 30;
@@ -84,7 +82,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("there is no target {wrong}; there are: {}", known.join(", "));
     }
     if let Some(input) = &args.input {
-        limit_stacks()?;
         let [target] = args.targets.as_slice() else {
             bail!("--input takes one target");
         };
@@ -121,7 +118,6 @@ pub(crate) fn build_meanwhile() {
 
 /// Feeds the chosen targets, as many at a time as there are processors, and says what broke.
 fn feed(fuzzers: &[Fuzzer], chosen: impl Fn(&String) -> bool, seconds: u64) -> Result<Vec<(String, Finding)>> {
-    limit_stacks()?;
     let stop = Stop::install()?;
     println!("\n{}", Figures::HEAD);
     let all = fuzzers
@@ -154,12 +150,6 @@ fn feed(fuzzers: &[Fuzzer], chosen: impl Fn(&String) -> bool, seconds: u64) -> R
         finding.print(target);
     }
     Ok(broken)
-}
-
-/// The programs that are started from here get the stack that the agent's threads have: deep recursion is a finding.
-fn limit_stacks() -> Result<()> {
-    let (_, hard) = getrlimit(Resource::RLIMIT_STACK)?;
-    setrlimit(Resource::RLIMIT_STACK, STACK_BYTES.min(hard), hard).context("can't limit stacks")
 }
 
 /// A program, the folder that holds all that belongs to it, and its targets.
@@ -308,7 +298,9 @@ impl Fuzzer {
     }
 
     fn command(&self, target: &str) -> Command {
-        let mut command = Command::new(&self.program);
+        // Of this program the limit would be everybody's that is started beside.
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--stack={STACK_BYTES}:")).arg(&self.program);
         command.env("STAKEOUT_FUZZ_TARGET", target).env("RUST_BACKTRACE", "0");
         command
     }

@@ -13,6 +13,8 @@ mod programs;
 mod runner;
 
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -58,6 +60,8 @@ struct Scope<'a> {
     fuzz_follows: bool,
     /// Whether all integration tests are run in a later step, whose programs may be built with this one's.
     integration_follows: bool,
+    /// Whether the installation is a later step, which may run beside this one.
+    install_follows: bool,
 }
 
 impl Scope<'_> {
@@ -109,7 +113,7 @@ const ALERTS: &str = "alerts";
 const UNIT: &str = "unit";
 const INTEGRATION: &str = "integration";
 const END_TO_END: &str = "end-to-end";
-/// What this needs is built while the server's integration tests run, or while `install` waits.
+/// What this needs is built while the server's integration tests run.
 const FUZZ: &str = "fuzz";
 
 /// In order: cheap first, then what needs the built binaries.
@@ -129,8 +133,8 @@ const STEPS: &[Step] = &[
     step("shell", When::UnlessQuick, true, shell),
     step(END_TO_END, When::UnlessQuick, true, end_to_end),
     step("browser", When::UnlessQuick, true, browser),
-    step(INSTALL, When::UnlessQuick, true, install),
     step(FUZZ, When::UnlessQuick, false, fuzzed),
+    step(INSTALL, When::UnlessQuick, true, install),
     step("kernels", When::Named, true, on_kernels),
 ];
 
@@ -206,7 +210,8 @@ fn chosen<'a>(args: &'a Args, changed: Option<&Changed>) -> Vec<(&'static Step, 
             Some((step, pieces))
         })
         .collect();
-    let fuzz_follows = asked.iter().any(|(step, _)| step.name == FUZZ);
+    let has = |name: &str| asked.iter().any(|(step, _)| step.name == name);
+    let (fuzz_follows, install_follows) = (has(FUZZ), has(INSTALL));
     let is_whole = |pieces: &[Piece]| pieces.contains(&Piece::Whole);
     let integration_follows = asked
         .iter()
@@ -217,6 +222,7 @@ fn chosen<'a>(args: &'a Args, changed: Option<&Changed>) -> Vec<(&'static Step, 
             pieces,
             fuzz_follows,
             integration_follows,
+            install_follows,
         };
         (step, scope)
     };
@@ -385,13 +391,17 @@ fn integration(scope: &Scope<'_>) -> Result<Tally> {
             .collect();
         return built(&targets, |folder, name| filters(&scope.pieces, folder, name));
     }
-    built(&ALL_INTEGRATION_TARGETS, |folder, _| {
+    // Some wait: for a server that starts anew, for a network that loses answers. The agent's on the real kernel take
+    // turns, and are as many at a time as ever.
+    let threads = thread::available_parallelism().map_or(1, usize::from) + 1;
+    built(&ALL_INTEGRATION_TARGETS, |folder, name| {
         // The server's tests come last, when no agent looks at this machine any more: whatever CPU time they leave is
         // a compiler's.
         if folder == "server" && scope.fuzz_follows {
             fuzz::build_meanwhile();
         }
-        Some(vec![])
+        let more = (name != "root").then(|| format!("--test-threads={threads}"));
+        Some(more.into_iter().collect())
     })
 }
 
@@ -436,16 +446,32 @@ fn browser(scope: &Scope<'_>) -> Result<Tally> {
     })
 }
 
-fn fuzzed(_: &Scope<'_>) -> Result<Tally> {
+/// The installation, where it was begun beside another step.
+static INSTALLING: Mutex<Option<JoinHandle<Result<Tally>>>> = Mutex::new(None);
+
+/// Feeds the decoders for minutes; the installation has company then.
+fn fuzzed(scope: &Scope<'_>) -> Result<Tally> {
+    if scope.install_follows {
+        let binaries = artifacts::all(Profile::Debug)?;
+        let begun = thread::spawn(move || {
+            let begin = Instant::now();
+            let tally = check_install::run(&binaries);
+            println!("install took {} s beside this step", seconds(begin.elapsed()));
+            tally
+        });
+        *INSTALLING.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+    }
     fuzz::step()
 }
 
-/// Most of it waits for samples and for programs to end, and none of it is a matter of how fast: a compiler takes what
-/// it leaves of the CPUs.
-fn install(scope: &Scope<'_>) -> Result<Tally> {
-    let binaries = artifacts::all(Profile::Debug)?;
-    if scope.fuzz_follows {
-        fuzz::build_meanwhile();
+/// Most of it waits for samples and for programs to end, and none of it is a matter of how fast.
+fn install(_: &Scope<'_>) -> Result<Tally> {
+    let begun = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match begun {
+        Some(begun) => {
+            println!("ran beside the step before");
+            begun.join().unwrap_or_else(|_| bail!("it panicked"))
+        }
+        None => check_install::run(&artifacts::all(Profile::Debug)?),
     }
-    check_install::run(&binaries)
 }

@@ -2,12 +2,12 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::whose::percent;
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
-use crate::program::Program;
+use crate::program::{Program, at_a_time, behind_others};
 use crate::recording::{Recording, possible};
 
 const FLAGS: [&str; 3] = ["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
@@ -20,23 +20,28 @@ fn code_is_named_by_its_perf_map_or_jitdump_in_memory_of_any_kind_and_when_it_co
     let program = Program::compile_with(&FLAGS, "foreign_files/made.c", "makes-code-somewhere");
     let recording = Recording::start(fast());
     let kinds = ["shared", "memfd", "file", "sysv", "hugetlb", "late", "pieces", "dump"];
-    let children = kinds.map(|kind| {
+    let start = |kind: &&str| {
         let mut command = Command::new(&program.path);
-        command
-            .args([kind, "1200"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.args([*kind, "1200"]);
+        let mut command = behind_others(&command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let is_done = |mut child: Child| {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
         (child, line == "done\n")
-    });
+    };
+    let mut children = Vec::new();
+    for together in kinds.chunks(at_a_time()) {
+        let running: Vec<Child> = together.iter().map(start).collect();
+        children.extend(running.into_iter().map(is_done));
+    }
     // They wait with their maps until all is named.
     let recorded = recording.stop();
     check_account(&recorded);
-    let tgids = children.map(|(mut child, done)| {
+    let end = |(mut child, done): (Child, bool)| {
         drop(child.stdin.take());
         let status = child.wait().unwrap();
         assert!(
@@ -44,7 +49,8 @@ fn code_is_named_by_its_perf_map_or_jitdump_in_memory_of_any_kind_and_when_it_co
             "{status}"
         );
         done.then_some(child.id())
-    });
+    };
+    let tgids: Vec<Option<u32>> = children.into_iter().map(end).collect();
     for (kind, tgid) in kinds.iter().zip(tgids) {
         let Some(tgid) = tgid else {
             println!("SKIPPED: there is no memory of the kind {kind}");

@@ -4,12 +4,14 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use stakeout_agent::agent::AgentConfig;
 use stakeout_agent::frames::FrameKind;
 
+use crate::program::{at_a_time, behind_others};
 use crate::recording::{Recording, possible};
 
 const FREQUENCY_HZ: u32 = 499;
@@ -56,6 +58,40 @@ fn end(server: &mut Child) {
     server.wait().unwrap();
 }
 
+/// Asks a server for both programs by turns; gives the moment from which on their names are known, in nanoseconds.
+fn serve(folder: &Path, workers: &str, arguments: &[&str]) -> u64 {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut php = Command::new("php");
+    php.arg("-n")
+        .args(arguments)
+        .args(["-S", &format!("127.0.0.1:{port}"), "-t"])
+        .arg(folder)
+        .env("PHP_CLI_SERVER_WORKERS", workers);
+    let mut server = behind_others(&php)
+        .process_group(0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while ask(port, "/alpha.php").is_err() {
+        assert!(begun.elapsed() < DEADLINE, "the server does not answer");
+        std::thread::yield_now();
+    }
+    let begun = Instant::now();
+    let learned = SystemTime::now() + Duration::from_secs(LEARNING_SECONDS);
+    for path in ["/alpha.php", "/omega.php"].iter().cycle() {
+        let answer = ask(port, path).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer:?}");
+        if begun.elapsed() >= Duration::from_secs(LEARNING_SECONDS + SECONDS) {
+            break;
+        }
+    }
+    end(&mut server);
+    let learned = learned.duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(learned.as_nanos()).unwrap()
+}
+
 #[test]
 fn functions_of_one_request_never_have_the_names_of_another_ones() {
     if !possible() {
@@ -82,39 +118,17 @@ fn functions_of_one_request_never_have_the_names_of_another_ones() {
     // All of a request's memory is forgotten; and functions are shared among workers, in OPcache's memory.
     let mut known: Vec<std::ops::Range<u64>> = Vec::new();
     let shared: &[&str] = &["-dzend_extension=opcache", "-dopcache.enable_cli=1"];
-    for (workers, arguments) in [("1", &[][..]), ("3", shared)] {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Command::new("php")
-            .arg("-n")
-            .args(arguments)
-            .args(["-S", &format!("127.0.0.1:{port}"), "-t"])
-            .arg(folder.path())
-            .env("PHP_CLI_SERVER_WORKERS", workers)
-            .process_group(0)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let begun = Instant::now();
-        while ask(port, "/alpha.php").is_err() {
-            assert!(begun.elapsed() < DEADLINE, "the server does not answer");
-            std::thread::yield_now();
-        }
-        let begun = Instant::now();
-        let learned = SystemTime::now() + Duration::from_secs(LEARNING_SECONDS);
-        for path in ["/alpha.php", "/omega.php"].iter().cycle() {
-            let answer = ask(port, path).unwrap();
-            assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer:?}");
-            if begun.elapsed() >= Duration::from_secs(LEARNING_SECONDS + SECONDS) {
-                break;
-            }
-        }
-        let learned = learned.duration_since(UNIX_EPOCH).unwrap();
-        known.push(u64::try_from(learned.as_nanos()).unwrap()..u64::MAX);
-        if let [before, last] = &mut known[..] {
+    let folder = folder.path();
+    for together in [("1", &[][..]), ("3", shared)].chunks(at_a_time()) {
+        let learned_ns = std::thread::scope(|scope| {
+            let begin = |(workers, arguments)| scope.spawn(move || serve(folder, workers, arguments));
+            let served: Vec<_> = together.iter().copied().map(begin).collect();
+            served.into_iter().map(|served| served.join().unwrap()).max().unwrap()
+        });
+        known.push(learned_ns..u64::MAX);
+        if let [.., before, last] = &mut known[..] {
             before.end = last.start - LEARNING_SECONDS * 1_000_000_000;
         }
-        end(&mut server);
     }
     let recorded = recording.stop();
     let (mut of, mut named, mut all) = ([0, 0], 0, 0);

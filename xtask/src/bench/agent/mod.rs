@@ -1,5 +1,6 @@
 //! What the agent costs per delivered sample, beside perf on the same load.
 
+mod before;
 mod kernel_side;
 mod perf;
 mod runtimes;
@@ -41,6 +42,9 @@ pub(crate) struct Args {
     /// Rounds in which the work that programs get done is measured with and without each profiler; 0: none
     #[arg(long, default_value_t = 6, value_name = "N")]
     rounds: u32,
+    /// A folder with the programs of an older build: both agents sample the same load at once, and that is all
+    #[arg(long, value_name = "FOLDER", conflicts_with = "mixed_runtimes")]
+    before: Option<PathBuf>,
     /// Instead of all that, programs in C++ and of each language with a runtime: cost and what is shown of them
     #[arg(long)]
     mixed_runtimes: bool,
@@ -86,6 +90,9 @@ pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     );
     if args.mixed_runtimes {
         return runtimes::run(args, figures);
+    }
+    if let Some(folder) = &args.before {
+        return before::run(args, folder, figures);
     }
     let Receiver {
         mut options,
