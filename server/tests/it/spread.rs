@@ -460,7 +460,10 @@ async fn who_asks_for_more_than_a_share_has_is_refused_and_ends_no_server() {
         assert_eq!(status, "3", "{method}: {said}");
         assert!(said.contains(words), "{method}: {said}");
         refused += 1;
-        assert_eq!(metric(&servers[1], "stakeout_query_shares_refused_total").await, refused);
+        assert_eq!(
+            metric(&servers[1], "stakeout_query_shares_refused_total").await,
+            refused
+        );
         // Who shows no token does not come so far.
         let (status, said) = rpc(&exchange, &shows[1..], method, &message).await;
         assert_eq!(status, "16", "{method}: {said}");

@@ -146,7 +146,11 @@ fn beside_another(args: &Args, measured: &mut Measured, way: &Relay) -> Result<A
         stop.check()?;
         Ok(keeper.client.get_json("/api/v1/servers")?["maintains"] == true)
     })?;
-    ensure!(maintains, "no server does the maintenance after {} s", MAINTAINS.as_secs());
+    ensure!(
+        maintains,
+        "no server does the maintenance after {} s",
+        MAINTAINS.as_secs()
+    );
     until_calm(way, &stop)?;
     measured.alone = start(measured, "asked", bucket.place())?;
     Ok(keeper)

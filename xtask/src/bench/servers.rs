@@ -38,7 +38,10 @@ pub(super) fn until_calm(relay: &Relay, stop: &Stop) -> Result<()> {
         Ok(relay.traffic().since(before).received_bytes < LITTLE_BYTES)
     })?;
     if !is_calm {
-        println!("(servers read still what nobody asks for, after {} s)", CALM_BY.as_secs());
+        println!(
+            "(servers read still what nobody asks for, after {} s)",
+            CALM_BY.as_secs()
+        );
     }
     Ok(())
 }

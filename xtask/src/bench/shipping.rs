@@ -215,9 +215,8 @@ fn by_node(
     while at_ms < until_ms {
         stop.check()?;
         let next_ms = (at_ms + step_ms).min(until_ms);
-        let these = |time: &str| {
-            format!("node LIKE '{prefix}-%' AND {time} >= {at_ms}000000 AND {time} < {next_ms}000000 ")
-        };
+        let these =
+            |time: &str| format!("node LIKE '{prefix}-%' AND {time} >= {at_ms}000000 AND {time} < {next_ms}000000 ");
         let of_times = format!(
             "SELECT node, ts_ns, count(*) AS n FROM samples WHERE {}GROUP BY node, ts_ns",
             these("ts_ns")

@@ -97,7 +97,9 @@ mod tests {
         list.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
         let list: serde_json::Value = serde_json::from_str(&run::output(&mut list).unwrap()).unwrap();
         let packages = list["packages"].as_array().unwrap();
-        let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+        let targets = packages
+            .iter()
+            .flat_map(|package| package["targets"].as_array().unwrap());
         let programs = targets.filter(|target| target["kind"][0] == "bin" && target["test"] == true);
         let mut programs: Vec<&str> = programs.map(|target| target["name"].as_str().unwrap()).collect();
         programs.sort_unstable();

@@ -81,5 +81,8 @@ fn check_names(what: &str, samples: &[Seen<'_>]) {
     }
     println!("Node.js {what}: {pairs} calls, {named} of {all} frames with names");
     assert!(pairs > 100, "{what}: {pairs} calls");
-    assert!(named * 100 >= all * NAMED_PERCENT, "{what}: {named} of {all} have names");
+    assert!(
+        named * 100 >= all * NAMED_PERCENT,
+        "{what}: {named} of {all} have names"
+    );
 }

@@ -114,7 +114,9 @@ fn check_task(message: &[u8]) -> Result<(), String> {
     let task = Task::decode(message).map_err(|error| unread(&error))?;
     let (first, end) = (task.first, task.end);
     if (first, end) != (0, 1) {
-        return Err(format!("{SHARE_NODE} has one answer, 0, and those from {first} to {end} are asked for"));
+        return Err(format!(
+            "{SHARE_NODE} has one answer, 0, and those from {first} to {end} are asked for"
+        ));
     }
     if task.broadcast.is_some() || task.repartition.is_some() {
         return Err(format!("{SHARE_NODE} has one answer, and is not dealt out to several"));
@@ -155,7 +157,10 @@ mod tests {
         let pieces: Vec<_> = body.iter().map(|byte| Ok::<_, String>(vec![*byte])).collect();
         let router = Router::new()
             .fallback(|body: Bytes| async { body })
-            .layer(middleware::from_fn_with_state(Arc::<SpreadCounters>::default(), bounded));
+            .layer(middleware::from_fn_with_state(
+                Arc::<SpreadCounters>::default(),
+                bounded,
+            ));
         let request = Request::post(path).body(Body::from_stream(stream::iter(pieces)));
         let answer = router.oneshot(request.unwrap()).await.unwrap();
         if let Some(status) = answer.headers().get("grpc-status") {
@@ -206,7 +211,11 @@ mod tests {
             }),
         };
         for (path, body, words) in [
-            (RUN, asks(0, 1 << 40), "has one answer, 0, and those from 0 to 1099511627776"),
+            (
+                RUN,
+                asks(0, 1 << 40),
+                "has one answer, 0, and those from 0 to 1099511627776",
+            ),
             (RUN, asks(0, 0), "from 0 to 0"),
             (RUN, asks(2, 1), "from 2 to 1"),
             (RUN, framed(&dealt.encode_to_vec()), "is not dealt out"),

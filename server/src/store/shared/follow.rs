@@ -228,7 +228,11 @@ impl Store {
         let gone = all.len() - there.len();
         if gone > 0 {
             let table = table.name();
-            tracing::warn!(table, gone, "others have replaced files before this server has read them");
+            tracing::warn!(
+                table,
+                gone,
+                "others have replaced files before this server has read them"
+            );
         }
         there
     }

@@ -155,10 +155,7 @@ fn questions(from: i64, until: i64) -> Vec<Question> {
     let one = ("query", "{service=\"service-7\"}");
     vec![
         ("flamegraph, everything", ask("flamegraph", &whole, &[share])),
-        (
-            "flamegraph, everything, by roll-up",
-            ask("flamegraph", &hour, &[share]),
-        ),
+        ("flamegraph, everything, by roll-up", ask("flamegraph", &hour, &[share])),
         ("flamegraph, one service", ask("flamegraph", &whole, &[share, one])),
         (
             "flamegraph by service and thread",
@@ -263,9 +260,8 @@ fn ask(args: &Args, servers: &Servers, relay: &Relay, (_, question): &Question, 
 /// Answers of several servers that are not those of one to the byte.
 fn differing(questions: &[Question], one: &Round, several: &Round) -> Vec<String> {
     let answers = questions.iter().zip(&one.taken).zip(&several.taken);
-    let others = answers.filter(|((_, one), taken)| {
-        one.body != taken.body || one.refused.is_some() != taken.refused.is_some()
-    });
+    let others =
+        answers.filter(|((_, one), taken)| one.body != taken.body || one.refused.is_some() != taken.refused.is_some());
     others
         .map(|(((name, _), one), taken)| {
             format!(

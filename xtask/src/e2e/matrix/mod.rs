@@ -61,9 +61,13 @@ fn walk(scene: &Scene<'_>, work: Work) -> Result<()> {
     for (round, catch) in (1_u64..).zip(&chosen) {
         scene.stop.check()?;
         let is_finished = scene.faults.is_some() && (round.is_multiple_of(FINISHED_EVERY) || round == rounds);
-        let outcome = work
-            .round(&stage, round, Some(catch), is_finished)
-            .with_context(|| format!("{work:?}, killed {}, time {}", named(catch.moment, &catch.step), catch.nth))?;
+        let outcome = work.round(&stage, round, Some(catch), is_finished).with_context(|| {
+            format!(
+                "{work:?}, killed {}, time {}",
+                named(catch.moment, &catch.step),
+                catch.nth
+            )
+        })?;
         match outcome.killed_at {
             Some(step) => *killed.entry(named(catch.moment, &step)).or_default() += 1,
             None => missed += 1,
