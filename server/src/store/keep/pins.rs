@@ -29,8 +29,8 @@ pub(super) const ORDER: [Table; Table::COUNT] = [
     Table::SamplesHour,
     Table::SamplesTenSeconds,
     Table::Batches,
-    Table::Frames,
     Table::Stacks,
+    Table::Frames,
     Table::Series,
     Table::Processes,
     Table::Types,
@@ -287,6 +287,20 @@ mod tests {
         Pins {
             logs: of.iter().map(log).collect(),
         }
+    }
+
+    #[test]
+    fn what_a_row_refers_to_is_looked_at_after_it() {
+        let at = |table: Table| ORDER.iter().position(|of| *of == table).unwrap();
+        let dictionaries = [Table::Stacks, Table::Series, Table::Processes];
+        for samples in Table::ROLLUPS.into_iter().chain([Table::Samples]) {
+            for dictionary in dictionaries {
+                assert!(at(samples) < at(dictionary), "{samples:?} {dictionary:?}");
+            }
+            assert!(at(Table::Samples) <= at(samples), "roll-ups are made of samples");
+        }
+        assert!(at(Table::Samples) < at(Table::Batches));
+        assert!(at(Table::Stacks) < at(Table::Frames), "stacks are lists of frames");
     }
 
     #[test]

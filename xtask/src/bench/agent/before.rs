@@ -1,5 +1,5 @@
-//! What a sample costs now and what it did in an older build: both agents sample one load at the same time, each ships
-//! to the server of its own build. So whatever the machine does meanwhile it does to both, and each is the other's load.
+//! What a sample costs now and what it did in an older build: both agents sample one load at the same time, and each
+//! ships to the server of its own build. So whatever the machine does it does to both, and each is the other's load.
 
 use std::path::Path;
 use std::thread;
