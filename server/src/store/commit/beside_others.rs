@@ -3,7 +3,7 @@
 //! The order is the same: dictionaries, `batches`, `samples`. Only the entry of `samples` decides which batches are
 //! stored: it is put behind all entries that were read, by which what is in them already is left out of it.
 
-use super::{NewFiles, by_partition};
+use super::{DICTIONARIES, NewFiles, by_partition};
 use crate::lock::lock_mutex;
 use crate::store::buffer::commit_queue::CommitGroup;
 use crate::store::format::provenance::Provenance;
@@ -19,14 +19,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::MutexGuard;
-
-const BEFORE_SAMPLES: [Table; 5] = [
-    Table::Frames,
-    Table::Stacks,
-    Table::Series,
-    Table::Processes,
-    Table::Types,
-];
 
 /// Files of samples, and which batches of the group they hold: those that were not stored when they were made.
 struct Made {
@@ -57,9 +49,11 @@ impl Store {
     }
 
     async fn write_before_samples(&self, group: &CommitGroup) -> Result<(), StoreError> {
-        let written = BEFORE_SAMPLES.map(|table| self.write_keyed(table, group));
-        for done in futures::future::join_all(written).await {
-            done?;
+        for tables in DICTIONARIES {
+            let written = tables.iter().map(|table| self.write_keyed(*table, group));
+            for done in futures::future::join_all(written).await {
+                done?;
+            }
         }
         self.write_keyed(Table::Batches, group).await
     }

@@ -3,8 +3,9 @@
 //! In: rows of batches, and which batches those are. Out: files and entries of the tables' logs, and an answer to each
 //! sender.
 //!
-//! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a
-//! crash in between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
+//! Order on the disk: dictionaries, of them stacks behind frames, then `batches`, then `samples` together with each
+//! instance's highest number. So a crash in between leaves only rows that nobody refers to yet, and the senders, who
+//! got no answer, send again.
 
 mod beside_others;
 
@@ -30,6 +31,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
 use tokio::sync::watch;
+
+/// Tables that samples refer to. Those of one step are written at the same time; frames are there before the stacks
+/// that list them, also for whoever looks meanwhile.
+const DICTIONARIES: [&[Table]; 2] = [
+    &[Table::Frames, Table::Series, Table::Processes, Table::Types],
+    &[Table::Stacks],
+];
 
 /// More rows than this are committed without waiting for the interval.
 const EARLY_COMMIT_ROWS: usize = 2_000_000;
@@ -231,25 +239,20 @@ impl Store {
 
     /// Writes and commits all tables in order. An error comes with what was committed before it.
     async fn write(&self, group: &CommitGroup) -> Result<NewFiles, (StoreError, NewFiles)> {
-        const DICTIONARIES: [Table; 5] = [
-            Table::Frames,
-            Table::Stacks,
-            Table::Series,
-            Table::Processes,
-            Table::Types,
-        ];
         let mut files = NewFiles::default();
-        let written =
-            futures::future::join_all(DICTIONARIES.map(|table| self.write_table(table, group, Vec::new()))).await;
-        let mut failed = None;
-        for (table, result) in DICTIONARIES.into_iter().zip(written) {
-            match result {
-                Ok(new) => files[table.index()] = new,
-                Err(error) => failed = Some(error),
+        for tables in DICTIONARIES {
+            let writes = tables.iter().map(|table| self.write_table(*table, group, Vec::new()));
+            let written = futures::future::join_all(writes).await;
+            let mut failed = None;
+            for (table, result) in tables.iter().zip(written) {
+                match result {
+                    Ok(new) => files[table.index()] = new,
+                    Err(error) => failed = Some(error),
+                }
             }
-        }
-        if let Some(error) = failed {
-            return Err((error, files));
+            if let Some(error) = failed {
+                return Err((error, files));
+            }
         }
         match self.write_table(Table::Batches, group, Vec::new()).await {
             Ok(new) => files[Table::Batches.index()] = new,

@@ -1,12 +1,12 @@
 //! All tables of a store at one moment, of one too that is written meanwhile.
 //!
-//! A commit writes dictionaries, then `batches`, then `samples`, and roll-ups are made of samples. So they are looked
-//! at the other way round: whatever a row refers to is there when its turn comes. `batches` may then be ahead of
-//! `samples` by the commit that is under way: it is taken a few versions back, to where every batch is stored. Where
-//! several servers write, one's commit may have ended while another's is under way, and no version of `batches` has the
-//! one and not the other: then, and where what retention removed shows in the days that are left, all is looked at
-//! anew. Where no look finds them apart, `batches` has all that is stored, and rows of a commit that was under way: as
-//! after a server that was killed.
+//! A commit writes dictionaries, of them stacks behind frames, then `batches`, then `samples`, and roll-ups are made of
+//! samples. So they are looked at the other way round: whatever a row refers to is there when its turn comes. `batches`
+//! may then be ahead of `samples` by the commit that is under way: it is taken a few versions back, to where every
+//! batch is stored. Where several servers write, one's commit may have ended while another's is under way, and no
+//! version of `batches` has the one and not the other: then, and where what retention removed shows in the days that
+//! are left, all is looked at anew. Where no look finds them apart, `batches` has all that is stored, and rows of a
+//! commit that was under way: as after a server that was killed.
 
 use crate::store::buffer::sender_window::{Seen, SenderWindow};
 use crate::store::format::read::rows::FileRows;
