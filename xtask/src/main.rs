@@ -61,13 +61,12 @@ enum Command {
     Tidy,
     /// Run the agent's tests on Debian's kernels 6.1 and 6.12, booted by qemu, and on the running one.
     Kernels(kernels::Args),
-    /// Feed the agent's decoders made-up bytes, guided by coverage (libFuzzer), and print what broke. `test` does not
-    /// do this.
+    /// Feed the decoders of agent and server made-up bytes, guided by coverage (libFuzzer), and print what broke.
+    /// `test` does this with the server's.
     Fuzz(fuzz::Args),
-    /// Kill the server, cut the disk's power, fill the disk, many times each: what was acknowledged must be stored,
-    /// once.
+    /// Kill servers, cut the disk's power, fill the disk, many times each: what was acknowledged must be stored, once.
     Faults(faults::Args),
-    /// Measure the agent, ingest or queries on release builds and print the figures beside their targets.
+    /// Measure agent, server or page on release builds and print the figures beside their targets.
     Bench(bench::Args),
     /// Run programs of many kinds under the agent and print the share of their stacks that are whole, named and as
     /// known.
