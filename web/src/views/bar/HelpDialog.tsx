@@ -65,7 +65,9 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["b", "preceding samples"],
       ["r i", "merge recursion, invert"],
       ["w", "runtimes' own frames"],
-      ["Shift F10", "all of these as a menu"],
+      ["f x r b g", "on a row: filter, exclude, against the rest, baseline, layers of the chart"],
+      ["v l", "on a row: compare versions, look closer"],
+      ["Shift F10", "all of these as a menu, there also l: open the source"],
     ],
   ],
   [
