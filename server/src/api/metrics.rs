@@ -66,7 +66,7 @@ impl prometheus_client::collector::Collector for Collector {
             ),
             (
                 "stakeout_ingest_rejected_samples",
-                "Samples left out for their time or value",
+                "Samples left out of requests that were taken",
                 &ingest.samples_rejected,
             ),
             (
