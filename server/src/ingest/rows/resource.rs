@@ -11,6 +11,7 @@ use crate::ingest::wire::attribute::{KeyValue, Value};
 use crate::ingest::wire::message::Resource;
 use crate::ingest::wire::protobuf::text;
 use crate::label::attribute::all_in;
+use crate::label::{Label, OF_SERIES};
 use crate::run_queue::RunQueue;
 use crate::store::{BatchId, BatchRow};
 use std::collections::BTreeMap;
@@ -125,18 +126,25 @@ impl<'a> Context<'a> {
 
     /// In the order of the table's columns.
     pub(crate) fn series(&self) -> Labels<'a> {
-        [
-            self.node(),
-            self.service(),
-            self.process(),
-            first_of([self.container_name, self.container_id]),
-            self.pod,
-            self.namespace,
-            self.workload,
-            self.cluster,
-            self.unit,
-            self.cgroup,
-        ]
+        let labels: &'static [Label; OF_SERIES.len()] = &OF_SERIES;
+        labels.each_ref().map(|label| self.of_series(label))
+    }
+
+    /// A label's value of a series; empty where it is absent, or none that a series has.
+    fn of_series(&self, label: &Label) -> &'a str {
+        match label {
+            Label::Node => self.node(),
+            Label::Service => self.service(),
+            Label::Process => self.process(),
+            Label::Container => first_of([self.container_name, self.container_id]),
+            Label::Pod => self.pod,
+            Label::Namespace => self.namespace,
+            Label::Workload => self.workload,
+            Label::Cluster => self.cluster,
+            Label::Unit => self.unit,
+            Label::Cgroup => self.cgroup,
+            Label::Tgid | Label::Thread | Label::Tid | Label::Cpu | Label::Mode | Label::Attribute(_) => "",
+        }
     }
 
     /// Identity of the program that ran. Without a start time, the executable's name stands in for it.
