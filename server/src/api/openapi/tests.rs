@@ -93,7 +93,7 @@ fn the_texts_have_each_question_and_each_parameter() {
 
 #[test]
 fn trees_are_described_in_every_form_that_can_be_asked_for() {
-    for (operation, formats) in [(GET_FLAMEGRAPH, &OF_FLAMEGRAPH[..]), (GET_DIFF, &OF_DIFFERENCE)] {
+    for (operation, formats) in [(GET_FLAMEGRAPH, &OF_FLAMEGRAPH[..]), (GET_DIFF, &OF_DIFFERENCE[..])] {
         for format in formats {
             assert_eq!(TreeFormat::of(format.word()), Some(*format));
             let kind = format.file().map_or("application/json", |(kind, _)| kind);
