@@ -99,7 +99,34 @@ impl<'a> Context<'a> {
             A::Unit(value) => self.unit = value,
             A::Truncated(value) => self.truncated = value,
             A::Kept(name, value) => self.others.push((name, value)),
-            _ => {}
+            // A better one is there.
+            A::BuildIdFallback(_) | A::WorkloadFallback(_) => {}
+            // Of a sample, a frame, or a batch. An attribute more does not compile until it is one of these or above.
+            A::WaitLength(_)
+            | A::WokenTid(_)
+            | A::FrameType(_)
+            | A::Instance(_)
+            | A::Batch(_)
+            | A::AgentVersion(_)
+            | A::BootId(_)
+            | A::FrequencyHz(_)
+            | A::From(_)
+            | A::Until(_)
+            | A::Cpus(_)
+            | A::Ticks(_)
+            | A::IdleTicks(_)
+            | A::MissedTicks(_)
+            | A::CpusOffline(_)
+            | A::RunQueues(_)
+            | A::WaitsObserved(_)
+            | A::SamplesTaken(_)
+            | A::Lost(..)
+            | A::Limit(..)
+            | A::CpuSeconds(_)
+            | A::BpfSeconds(_)
+            | A::RssBytes(_)
+            | A::BpfMapBytes(_)
+            | A::Other => {}
         }
     }
 
