@@ -350,6 +350,12 @@ struct so_sample {
 };
 
 /*
+ * Each field is written by set_task of stack.h or by the sampler, and by set_thread of waits.bpf.c: one that is not has
+ * what the record before had there. Who adds one changes the size here when both write it.
+ */
+_Static_assert(sizeof(struct so_sample) == 80, "see above: a field more is written in two programs");
+
+/*
  * A closer look at a CPU. Within its time the ticks of the CPU's burst timer are samples, each of this period, and
  * those of its usual timer are none: of the same threads, so that no time is told twice.
  */

@@ -316,11 +316,16 @@ fn asleep(waited: so_waited, header: so_sample, rest: &[u8]) -> Option<Asleep> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::mem::offset_of;
+
+    fn set_u16(bytes: &mut [u8], at: usize, number: usize) {
+        bytes[at..at + 2].copy_from_slice(&(number as u16).to_ne_bytes());
+    }
 
     fn record(kernel: &[u64], user: &[u64]) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<so_sample>()];
-        bytes[40..42].copy_from_slice(&(kernel.len() as u16).to_ne_bytes());
-        bytes[42..44].copy_from_slice(&(user.len() as u16).to_ne_bytes());
+        set_u16(&mut bytes, offset_of!(so_sample, kernel_frames), kernel.len());
+        set_u16(&mut bytes, offset_of!(so_sample, user_frames), user.len());
         for address in kernel.iter().chain(user) {
             bytes.extend(address.to_ne_bytes());
         }
@@ -380,7 +385,7 @@ mod tests {
                 words[LEAF_FRAMES + n % RING] = *frame;
             }
             let mut bytes = record(&[9], &words);
-            bytes[42..44].copy_from_slice(&(walked as u16).to_ne_bytes());
+            set_u16(&mut bytes, offset_of!(so_sample, user_frames), walked);
             let mut drained = Drained::default();
             drained.push(&bytes);
             let mut seen = 0;

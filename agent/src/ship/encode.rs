@@ -19,6 +19,7 @@ pub(super) use super::packing::{Packer, compress, decompress};
 use super::run_queues;
 use crate::frames::{Frame, FrameKind, SampleKind};
 use crate::hash::FastMap;
+use crate::metadata::Metadata;
 
 const BATCH: &str = "stakeout.batch";
 const LOST: &str = "stakeout.lost.";
@@ -404,30 +405,49 @@ impl<'a> Tables<'a> {
     }
 
     fn attributes_of(&mut self, process: &'a Process) -> Vec<i32> {
-        let metadata = &*process.metadata;
+        // All of both by their names: a field more does not compile until it is told, or said to be left out.
+        let Process {
+            tgid,
+            start_ticks,
+            exec_count,
+            executable,
+            executable_path,
+            command_line,
+            build_id,
+            metadata,
+        } = process;
+        let Metadata {
+            service,
+            version,
+            image,
+            cgroup,
+            container_id,
+            container_name,
+            pod,
+            namespace,
+            workload,
+            unit,
+        } = &**metadata;
         let mut indices = vec![
-            self.attribute("process.pid", Attribute::Number(u64::from(process.tgid))),
-            self.attribute("stakeout.process.start_ticks", Attribute::Number(process.start_ticks)),
-            self.attribute(
-                "stakeout.process.exec_count",
-                Attribute::Number(u64::from(process.exec_count)),
-            ),
+            self.attribute("process.pid", Attribute::Number(u64::from(*tgid))),
+            self.attribute("stakeout.process.start_ticks", Attribute::Number(*start_ticks)),
+            self.attribute("stakeout.process.exec_count", Attribute::Number(u64::from(*exec_count))),
         ];
         let texts = [
-            ("service.name", Some(&metadata.service)),
-            ("service.version", metadata.version.as_ref()),
-            ("process.executable.name", Some(&process.executable)),
-            ("process.executable.path", Some(&process.executable_path)),
-            ("process.command_line", Some(&process.command_line)),
-            ("process.executable.build_id.gnu", process.build_id.as_ref()),
-            ("process.linux.cgroup", Some(&metadata.cgroup)),
-            ("container.id", metadata.container_id.as_ref()),
-            ("container.name", metadata.container_name.as_ref()),
-            ("container.image.name", metadata.image.as_ref()),
-            ("k8s.pod.name", metadata.pod.as_ref()),
-            ("k8s.namespace.name", metadata.namespace.as_ref()),
-            ("k8s.workload.name", metadata.workload.as_ref()),
-            ("systemd.unit", metadata.unit.as_ref()),
+            ("service.name", Some(service)),
+            ("service.version", version.as_ref()),
+            ("process.executable.name", Some(executable)),
+            ("process.executable.path", Some(executable_path)),
+            ("process.command_line", Some(command_line)),
+            ("process.executable.build_id.gnu", build_id.as_ref()),
+            ("process.linux.cgroup", Some(cgroup)),
+            ("container.id", container_id.as_ref()),
+            ("container.name", container_name.as_ref()),
+            ("container.image.name", image.as_ref()),
+            ("k8s.pod.name", pod.as_ref()),
+            ("k8s.namespace.name", namespace.as_ref()),
+            ("k8s.workload.name", workload.as_ref()),
+            ("systemd.unit", unit.as_ref()),
         ];
         for (key, text) in texts {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -548,21 +568,28 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// What must be equal for two samples to be one OTLP sample with two time stamps.
+/// What must be equal for two samples to be one OTLP sample with two time stamps: all that becomes its attributes, but
+/// for what the rest decides.
 type SameSample<'a> = (u32, u32, u32, u32, SampleKind, &'a str, Option<&'a Woken>, u64);
 
 fn same_sample(sample: &Sample) -> SameSample<'_> {
     let Sample {
-        stack,
-        process,
-        tid,
-        cpu,
         kind,
+        // Each time stamp has its own; of a burst it is the profile's period.
+        value_ns: _,
         wait_ns,
-        ..
+        // The stack decides it.
+        wait_class: _,
+        ts_unix_ns: _,
+        cpu,
+        tid,
+        ref thread,
+        process,
+        stack,
+        ref woken,
     } = *sample;
-    let (woken, wait_ns) = (sample.woken.as_ref(), three_digits(wait_ns));
-    (stack, process, tid, cpu, kind, &sample.thread, woken, wait_ns)
+    let wait_ns = three_digits(wait_ns);
+    (stack, process, tid, cpu, kind, thread, woken.as_ref(), wait_ns)
 }
 
 /// Rounded to three digits, which is within half a percent: lengths of waits are few then, and pack well.

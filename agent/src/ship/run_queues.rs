@@ -153,25 +153,37 @@ fn written(queues: &RunQueues, by_program: &[RunQueue]) -> Option<String> {
         }
     });
     let by_program = by_program.iter().map(|queue| {
-        let metadata = &*queue.metadata;
+        // All by their names: a label more does not compile until it is told here too, or said to be left out.
+        let Metadata {
+            service,
+            version,
+            image,
+            cgroup,
+            container_id,
+            container_name,
+            pod,
+            namespace,
+            workload,
+            unit,
+        } = &*queue.metadata;
         let attributes = [
-            ("service.version", &metadata.version),
-            ("container.image.name", &metadata.image),
+            ("service.version", version),
+            ("container.image.name", image),
             ("process.executable.build_id.gnu", &queue.build_id),
         ];
         let told = attributes.into_iter().map(|(name, value)| (name, text(value)));
         Entry {
-            service: &metadata.service,
+            service,
             process: &queue.executable,
-            container: match text(&metadata.container_name) {
-                "" => text(&metadata.container_id),
+            container: match text(container_name) {
+                "" => text(container_id),
                 name => name,
             },
-            pod: text(&metadata.pod),
-            namespace: text(&metadata.namespace),
-            workload: text(&metadata.workload),
-            unit: text(&metadata.unit),
-            cgroup: &metadata.cgroup,
+            pod: text(pod),
+            namespace: text(namespace),
+            workload: text(workload),
+            unit: text(unit),
+            cgroup,
             on_cpu: queue.cpu,
             attributes: told.filter(|(_, value)| !value.is_empty()).collect(),
             ..Entry::of(&queue.lengths)

@@ -1,6 +1,7 @@
 //! The parameters of the query endpoints: text to questions. What is wrong with one is said with its name and what is
 //! allowed.
 
+use super::openapi::format::TreeFormat;
 use super::openapi::parameter::{BASE, BASE_EXCEPT, MATCH, Parameter, Table, Takes};
 #[cfg(any(test, fuzzing))]
 use super::openapi::parameter::{COMMON, CRITERIA, EXCEPT, FLAMEGRAPH, SERIES, VALUE, VIEW};
@@ -106,6 +107,11 @@ impl Parameters {
                 .copied()
                 .ok_or_else(|| self.bad(name, format!("one of {}", words.join(", ")))),
         }
+    }
+
+    /// The form of a tree.
+    pub(super) fn tree_format(&self) -> Result<TreeFormat, QueryError> {
+        TreeFormat::of(self.word("format")?).ok_or_else(|| undeclared("format"))
     }
 
     pub(super) fn number(&self, name: &str) -> Result<usize, QueryError> {

@@ -2,6 +2,7 @@
 
 use super::AppState;
 use super::error::{ApiError, Code};
+use super::openapi::format::TreeFormat;
 use super::openapi::operation::{
     GET_DIFF, GET_FACETS, GET_FLAMEGRAPH, GET_HEATMAP, GET_LABEL_VALUES, GET_LABELS, GET_RUN_QUEUE, GET_SEARCH,
     GET_SERIES, GET_THREAD_TIME, GET_TIMELINE, GET_TOP, POST_SQL,
@@ -267,12 +268,12 @@ async fn flamegraph(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::read(query, GET_FLAMEGRAPH.parameters)?;
-    let format = parameters.word("format")?;
+    let format = parameters.tree_format()?;
     let question = of_whole_hours(&tables, parameters.question()?);
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.group = parameters.labels("group")?;
-    view.sorted = format != "json";
-    view.stacks = format == "pprof";
+    view.sorted = format != TreeFormat::Json;
+    view.stacks = format == TreeFormat::Pprof;
     let of_wakers = parameters.word("stacks")? == "wakers";
     let (name, whose) = match of_wakers {
         true => ("wakers", "who ended "),
@@ -287,21 +288,17 @@ async fn flamegraph(
             false => query::flamegraph(&engine, &tables, question, view).await?,
         };
         let answer = rendered(&tables, move |to| match format {
-            "svg" => render::svg(&graph, &title, &graph.words(), to),
-            "collapsed" => render::collapsed(&graph, to),
-            "pprof" => render::pprof(&graph, to),
-            "speedscope" => render::speedscope(&graph, &title, to),
-            _ => render::flamegraph(&graph, min_share, to),
+            TreeFormat::Json => render::flamegraph(&graph, min_share, to),
+            TreeFormat::Svg => render::svg(&graph, &title, &graph.words(), to),
+            TreeFormat::Collapsed => render::collapsed(&graph, to),
+            TreeFormat::Pprof => render::pprof(&graph, to),
+            TreeFormat::Speedscope => render::speedscope(&graph, &title, to),
         });
         Ok((answer.await?, choice))
     })
     .await?;
-    let (content_type, extension) = match format {
-        "svg" => ("image/svg+xml", "svg"),
-        "collapsed" => ("text/plain; charset=utf-8", "collapsed.txt"),
-        "pprof" => ("application/octet-stream", "pb.gz"),
-        "speedscope" => ("application/json", "speedscope.json"),
-        _ => return json_of_unit(&tables, (answer, choice)),
+    let Some((content_type, extension)) = format.file() else {
+        return json_of_unit(&tables, (answer, choice));
     };
     let saved = attachment(answer, content_type, name, &about, extension);
     Ok(marked(&tables, choice, saved))
@@ -408,15 +405,15 @@ async fn diff(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::read(query, GET_DIFF.parameters)?;
-    let format = parameters.word("format")?;
+    let format = parameters.tree_format()?;
     let comparison = of_whole_hours(&tables, parameters.question()?);
     let base = parameters.base_question()?.ok_or_else(without_base)?;
     let base = of_whole_hours(&tables, base);
     let criteria = parameters.criteria(&base, &comparison)?;
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.group = parameters.labels("group")?;
-    view.sorted = format != "json";
-    view.min_share = (format == "json").then_some(min_share);
+    view.sorted = format != TreeFormat::Json;
+    view.min_share = (format == TreeFormat::Json).then_some(min_share);
     let about = comparison.clone();
     let unit = parameters.unit()?;
     let (answer, choice) = answered(&engine, &tables, move |engine, tables| async move {
@@ -424,18 +421,18 @@ async fn diff(
         let ([base, comparison], choice) = sides;
         let difference = query::difference(&engine, &tables, base, comparison, criteria, view).await?;
         let answer = rendered(&tables, move |to| match format {
-            "svg" => render::diff_svg(&difference, "Difference of two windows", to),
-            "collapsed" => render::differential(&difference, to),
-            _ => render::diff(&difference, to),
+            TreeFormat::Svg => render::diff_svg(&difference, "Difference of two windows", to),
+            TreeFormat::Collapsed => render::differential(&difference, to),
+            // The last two are no words of a difference's `format`.
+            TreeFormat::Json | TreeFormat::Pprof | TreeFormat::Speedscope => render::diff(&difference, to),
         });
         Ok((answer.await?, choice))
     })
     .await?;
-    let saved = match format {
-        "svg" => attachment(answer, "image/svg+xml", "diff", &about, "svg"),
-        "collapsed" => attachment(answer, "text/plain; charset=utf-8", "diff", &about, "collapsed.txt"),
-        _ => return json_of_unit(&tables, (answer, choice)),
+    let Some((content_type, extension)) = format.file() else {
+        return json_of_unit(&tables, (answer, choice));
     };
+    let saved = attachment(answer, content_type, "diff", &about, extension);
     Ok(marked(&tables, choice, saved))
 }
 

@@ -116,9 +116,9 @@ impl Label {
     /// The label of this name; `None` for a word that is none, and is no attribute's name either.
     pub fn parse(name: &str) -> Option<Label> {
         let fixed = Label::ALL.into_iter().find(|label| label.name() == name);
-        let known = OF_ATTRIBUTES.iter().find(|(attribute, _)| *attribute == name);
+        let of_attribute = || Label::ALL.into_iter().find(|label| label.attribute() == Some(name));
         fixed
-            .or(known.map(|(_, label)| *label))
+            .or_else(of_attribute)
             .or_else(|| attribute::by_label_name(name).map(Label::Attribute))
     }
 
@@ -127,8 +127,38 @@ impl Label {
         match self {
             Label::Tgid => LabelTable::Processes,
             Label::Thread | Label::Tid | Label::Cpu | Label::Mode => LabelTable::Samples,
-            _ => LabelTable::Series,
+            Label::Node
+            | Label::Service
+            | Label::Process
+            | Label::Container
+            | Label::Pod
+            | Label::Namespace
+            | Label::Workload
+            | Label::Cluster
+            | Label::Unit
+            | Label::Cgroup
+            | Label::Attribute(_) => LabelTable::Series,
         }
+    }
+
+    /// The attribute that is this label under another name; none where it can be asked for by its own name alone.
+    const fn attribute(self) -> Option<&'static str> {
+        Some(match self {
+            Label::Node => "host.name",
+            Label::Service => "service.name",
+            Label::Process => "process.executable.name",
+            Label::Tgid => "process.pid",
+            Label::Thread => "thread.name",
+            Label::Tid => "thread.id",
+            Label::Cpu => "cpu.logical_number",
+            Label::Container => "container.name",
+            Label::Pod => "k8s.pod.name",
+            Label::Namespace => "k8s.namespace.name",
+            Label::Workload => "k8s.workload.name",
+            Label::Cluster => "k8s.cluster.name",
+            Label::Unit => "systemd.unit",
+            Label::Mode | Label::Cgroup | Label::Attribute(_) => return None,
+        })
     }
 
     /// All names, for messages.
@@ -138,45 +168,66 @@ impl Label {
     }
 }
 
-/// The fixed labels that make up a series, in the order of its columns. An absent label is an empty string.
-pub const SERIES_LABELS: [&str; 10] = {
-    let mut names = [""; 10];
+/// The fixed labels that make up a series, in the order of its columns.
+pub const OF_SERIES: [Label; 10] = {
+    let mut labels = [Label::Node; 10];
     let (mut label, mut of_series) = (0, 0);
     while label < Label::ALL.len() {
         if matches!(Label::ALL[label].home(), LabelTable::Series) {
-            names[of_series] = Label::ALL[label].column();
+            labels[of_series] = Label::ALL[label];
             of_series += 1;
         }
         label += 1;
     }
-    assert!(of_series == names.len());
+    assert!(of_series == labels.len());
+    labels
+};
+
+/// Their columns. An absent label is an empty string.
+pub const SERIES_LABELS: [&str; OF_SERIES.len()] = {
+    let mut names = [""; OF_SERIES.len()];
+    let mut label = 0;
+    while label < names.len() {
+        names[label] = OF_SERIES[label].column();
+        label += 1;
+    }
     names
 };
 
-/// Attributes that are fixed labels under another name.
-const OF_ATTRIBUTES: [(&str, Label); 13] = [
-    ("host.name", Label::Node),
-    ("service.name", Label::Service),
-    ("process.executable.name", Label::Process),
-    ("process.pid", Label::Tgid),
-    ("thread.name", Label::Thread),
-    ("thread.id", Label::Tid),
-    ("cpu.logical_number", Label::Cpu),
-    ("container.name", Label::Container),
-    ("k8s.pod.name", Label::Pod),
-    ("k8s.namespace.name", Label::Namespace),
-    ("k8s.workload.name", Label::Workload),
-    ("k8s.cluster.name", Label::Cluster),
-    ("systemd.unit", Label::Unit),
-];
+/// No attribute has the name of a fixed label: [`attribute::FIXED`] has all of them, in the same order.
+const _: () = {
+    let reserved: [&str; Label::ALL.len()] = attribute::FIXED;
+    let mut label = 0;
+    while label < reserved.len() {
+        assert!(
+            is_same(reserved[label], Label::ALL[label].column()),
+            "FIXED of label/attribute.rs has other names than Label::ALL, or another order"
+        );
+        label += 1;
+    }
+};
+
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_of_fixed_labels_are_reserved() {
-        assert_eq!(Label::ALL.each_ref().map(Label::name), attribute::FIXED);
+    fn a_fixed_label_is_found_by_its_name_and_by_its_attribute() {
+        for label in Label::ALL {
+            assert_eq!(Label::parse(label.name()), Some(label));
+            if let Some(attribute) = label.attribute() {
+                assert_eq!(Label::parse(attribute), Some(label), "{attribute}");
+            }
+        }
     }
 
     #[test]

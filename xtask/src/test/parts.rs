@@ -88,6 +88,17 @@ const PARTS: &[Part] = &[
     part("server/src/fuzz.rs", &[], &[RUST, SERVER, &[Step("fuzz")]]),
     // A test of `bench web` holds the page against what the server shows in its place.
     part("server/src/api/assets.rs", &[], &[RUST, SERVER, XTASK]),
+    // Tests of the page hold its words and links against these.
+    part(
+        "server/src/api/openapi/format.rs",
+        &[],
+        &[RUST, SERVER, &[Step("page-unit")]],
+    ),
+    part(
+        "server/src/ingest/rows/labels.rs",
+        &[],
+        &[RUST, SERVER, &[Step("page-unit")]],
+    ),
     part("server/src/", &[".rs"], &[RUST, SERVER]),
     part("server/build.rs", &[], &[RUST, SERVER]),
     part("server/tests/data/", &[], &[SERVER]),

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::kernel::{Chosen, ChosenThreads, MAX_BURST_THREADS, NAME_BYTES};
+use crate::metadata::Metadata;
 use crate::process::Program;
 use crate::ship::{BurstCondition, BurstOrder};
 
@@ -135,20 +136,32 @@ fn chosen<Key: Ord>(
 
 /// A label's value of a program; empty where it lacks it.
 fn value<'p>(program: &'p Program, label: &str) -> Cow<'p, str> {
-    let metadata = &*program.metadata;
+    // All by their names: a label more does not compile until a burst can be of it, or it is said to be left out.
+    let Metadata {
+        service,
+        version: own_version,
+        image,
+        cgroup,
+        container_id,
+        container_name,
+        pod,
+        namespace,
+        workload,
+        unit,
+    } = &*program.metadata;
     let text = match label {
-        "service" => Some(&metadata.service),
+        "service" => Some(service),
         "process" => Some(&program.executable),
         "tgid" => return Cow::Owned(program.key.tgid.to_string()),
-        "container" => metadata.container_name.as_ref().or(metadata.container_id.as_ref()),
-        "pod" => metadata.pod.as_ref(),
-        "namespace" => metadata.namespace.as_ref(),
-        "workload" => metadata.workload.as_ref(),
-        "unit" => metadata.unit.as_ref(),
-        "cgroup" => Some(&metadata.cgroup),
+        "container" => container_name.as_ref().or(container_id.as_ref()),
+        "pod" => pod.as_ref(),
+        "namespace" => namespace.as_ref(),
+        "workload" => workload.as_ref(),
+        "unit" => unit.as_ref(),
+        "cgroup" => Some(cgroup),
         VERSION => return Cow::Borrowed(version(program)),
-        "service.version" => metadata.version.as_ref(),
-        "container.image.name" => metadata.image.as_ref(),
+        "service.version" => own_version.as_ref(),
+        "container.image.name" => image.as_ref(),
         _ => None,
     };
     Cow::Borrowed(text.map_or("", |text| &**text))
@@ -174,7 +187,6 @@ fn tag_of_name(name: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::frames::ProgramKey;
-    use crate::metadata::Metadata;
 
     fn program(change: impl FnOnce(&mut Metadata)) -> Program {
         let mut metadata = Metadata {
@@ -246,6 +258,29 @@ mod tests {
         });
         assert!(!named.unwrap().meets(&own));
         assert!(!Conditions::of(&order(&[])).unwrap().are_of_programs());
+    }
+
+    #[test]
+    fn a_program_that_has_all_labels_has_a_value_of_each_that_a_burst_can_be_of() {
+        let whole = program(|metadata| {
+            *metadata = Metadata {
+                service: "web".into(),
+                version: Some("1.4".into()),
+                image: Some("web:1.4".into()),
+                cgroup: "/web".into(),
+                container_id: Some("c0ffee".into()),
+                container_name: Some("nginx".into()),
+                pod: Some("web-0".into()),
+                namespace: Some("shop".into()),
+                workload: Some("web".into()),
+                unit: Some("web.service".into()),
+            };
+        });
+        // Of threads the kernel side asks.
+        let of_programs = BURST_LABELS.iter().filter(|label| ![THREAD, TID].contains(label));
+        for label in of_programs {
+            assert_ne!(value(&whole, label), "", "{label} is in BURST_LABELS, and `value` does not know it");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod all;
 mod answers;
 mod document;
+pub(super) mod format;
 pub(super) mod operation;
 pub(super) mod parameter;
 mod schema;

@@ -3,6 +3,7 @@
 //! The endpoints check what they are given by these tables, and the document describes the same tables. A parameter
 //! that stands in none of an endpoint's tables is refused.
 
+use super::format::{DIFFERENCE_WORDS, FLAMEGRAPH_WORDS};
 use crate::query::judge::Confidence;
 use crate::query::{MAX_SAMPLES, MAX_VALUES, MOST_FACETS, MOST_ROWS, USUAL_ROWS};
 
@@ -400,7 +401,7 @@ pub(in crate::api) const THREAD_TIME: Table = &[
 pub(in crate::api) const FLAMEGRAPH: Table = &[
     usual(
         "format",
-        Takes::Words(&["json", "svg", "collapsed", "pprof", "speedscope"]),
+        Takes::Words(&FLAMEGRAPH_WORDS),
         "json",
         "The form of the answer. All but JSON come as attachments.",
     ),
@@ -416,7 +417,7 @@ pub(in crate::api) const FLAMEGRAPH: Table = &[
 
 pub(in crate::api) const DIFF: Table = &[usual(
     "format",
-    Takes::Words(&["json", "svg", "collapsed"]),
+    Takes::Words(&DIFFERENCE_WORDS),
     "json",
     "The form of the answer. All but JSON come as attachments.",
 )];

@@ -2,6 +2,8 @@
 
 use super::all::ALL;
 use super::document::document;
+use super::format::{OF_DIFFERENCE, OF_FLAMEGRAPH, TreeFormat};
+use super::operation::{GET_DIFF, GET_FLAMEGRAPH};
 use super::parameter::{FACETS, GROUP, INGEST, MATCH, Parameter, SERIES};
 use super::tag::Tag;
 use crate::query::{MAX_STEPS, MOST_FACETS, MOST_PATH, MOST_ROWS};
@@ -85,6 +87,18 @@ fn the_texts_have_each_question_and_each_parameter() {
                 api
             };
             assert!(shown.iter().any(|shown| text.contains(shown)), "{}", parameter.name);
+        }
+    }
+}
+
+#[test]
+fn trees_are_described_in_every_form_that_can_be_asked_for() {
+    for (operation, formats) in [(GET_FLAMEGRAPH, &OF_FLAMEGRAPH[..]), (GET_DIFF, &OF_DIFFERENCE[..])] {
+        for format in formats {
+            assert_eq!(TreeFormat::of(format.word()), Some(*format));
+            let kind = format.file().map_or("application/json", |(kind, _)| kind);
+            let is_described = operation.answers.iter().any(|content| content.kind == kind);
+            assert!(is_described, "`answers` of {} have no {kind}", operation.path);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::ingest::wire::attribute::{KeyValue, Value};
 use crate::ingest::wire::message::Resource;
 use crate::ingest::wire::protobuf::text;
 use crate::label::attribute::all_in;
+use crate::label::{Label, OF_SERIES};
 use crate::run_queue::RunQueue;
 use crate::store::{BatchId, BatchRow};
 use std::collections::BTreeMap;
@@ -98,7 +99,34 @@ impl<'a> Context<'a> {
             A::Unit(value) => self.unit = value,
             A::Truncated(value) => self.truncated = value,
             A::Kept(name, value) => self.others.push((name, value)),
-            _ => {}
+            // A better one is there.
+            A::BuildIdFallback(_) | A::WorkloadFallback(_) => {}
+            // Of a sample, a frame, or a batch. An attribute more does not compile until it is one of these or above.
+            A::WaitLength(_)
+            | A::WokenTid(_)
+            | A::FrameType(_)
+            | A::Instance(_)
+            | A::Batch(_)
+            | A::AgentVersion(_)
+            | A::BootId(_)
+            | A::FrequencyHz(_)
+            | A::From(_)
+            | A::Until(_)
+            | A::Cpus(_)
+            | A::Ticks(_)
+            | A::IdleTicks(_)
+            | A::MissedTicks(_)
+            | A::CpusOffline(_)
+            | A::RunQueues(_)
+            | A::WaitsObserved(_)
+            | A::SamplesTaken(_)
+            | A::Lost(..)
+            | A::Limit(..)
+            | A::CpuSeconds(_)
+            | A::BpfSeconds(_)
+            | A::RssBytes(_)
+            | A::BpfMapBytes(_)
+            | A::Other => {}
         }
     }
 
@@ -125,18 +153,25 @@ impl<'a> Context<'a> {
 
     /// In the order of the table's columns.
     pub(crate) fn series(&self) -> Labels<'a> {
-        [
-            self.node(),
-            self.service(),
-            self.process(),
-            first_of([self.container_name, self.container_id]),
-            self.pod,
-            self.namespace,
-            self.workload,
-            self.cluster,
-            self.unit,
-            self.cgroup,
-        ]
+        let labels: &'static [Label; OF_SERIES.len()] = &OF_SERIES;
+        labels.each_ref().map(|label| self.of_series(label))
+    }
+
+    /// A label's value of a series; empty where it is absent, or none that a series has.
+    fn of_series(&self, label: &Label) -> &'a str {
+        match label {
+            Label::Node => self.node(),
+            Label::Service => self.service(),
+            Label::Process => self.process(),
+            Label::Container => first_of([self.container_name, self.container_id]),
+            Label::Pod => self.pod,
+            Label::Namespace => self.namespace,
+            Label::Workload => self.workload,
+            Label::Cluster => self.cluster,
+            Label::Unit => self.unit,
+            Label::Cgroup => self.cgroup,
+            Label::Tgid | Label::Thread | Label::Tid | Label::Cpu | Label::Mode | Label::Attribute(_) => "",
+        }
     }
 
     /// Identity of the program that ran. Without a start time, the executable's name stands in for it.

@@ -58,9 +58,9 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   const whole = tree.total[focus] as number;
   const room = nameRoom();
   const width = counted.value.name === "nanoseconds" ? TIME_WIDTH : AMOUNT_WIDTH;
-  const columns: Column<FunctionRow, FunctionSortKey>[] = [
-    {
-      key: "name",
+  // A key without a column does not compile.
+  const byKey: Record<FunctionSortKey, Omit<Column<FunctionRow, FunctionSortKey>, "key">> = {
+    name: {
       title: "Function",
       hint: "Sort by name",
       number: false,
@@ -76,23 +76,22 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
         </span>
       ),
     },
-    {
-      key: "self",
+    self: {
       title: "Self",
       hint: "Samples in the function itself",
       number: true,
       width,
       cell: (row) => <Amount samples={row.self} share={shareOf(row.self, whole)} />,
     },
-    {
-      key: "total",
+    total: {
       title: "Total",
       hint: "Samples in the function and all that it calls; a recursion counts once",
       number: true,
       width,
       cell: (row) => <Amount samples={row.total} share={shareOf(row.total, whole)} />,
     },
-  ];
+  };
+  const columns = FUNCTION_SORT_KEYS.map((key) => ({ key, ...byKey[key] }));
   return (
     <div class="tablebox">
       <div class="tablebox-title">
