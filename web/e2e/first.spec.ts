@@ -162,7 +162,7 @@ for (const { width, height } of SIZES)
       expect(await scrolled()).toBe(was);
       expect((await rowsOf(page)).rows).toBe(rows);
       if (width === 1440) expect(rows).toBeGreaterThanOrEqual(LEAST_CLICKED);
-      // Nor does it where nothing is selected any more. The click left the focus there, and a page scrolls to no focus.
+      // Nor does it where nothing is selected any more. The click has left the focus there.
       await expect(graph).toBeFocused();
       await page.keyboard.press("Escape");
       await expect.poll(() => parameter(page, "frame")).toBeNull();
