@@ -40,9 +40,12 @@ for (const [view, what] of [
   ["threads", "brush"],
 ] as const) {
   test(`three notches over the ${what} of ${view} scroll the page and change nothing`, async ({ page, windows }) => {
-    // One row of the table: a list that is longer than its box scrolls below the pointer.
-    const query = { timeline: '{cpu="0"}', threads: busyOnly(windows) }[view as string] ?? "";
-    await page.goto(view === "compare" ? comparison(windows) : at(windows.after, { view, by: "process", query }));
+    const chosen: Record<string, Record<string, string>> = {
+      timeline: { query: '{cpu="0"}' },
+      // One row: a list that is longer than its box would scroll below the pointer.
+      threads: { query: busyOnly(windows), by: "process" },
+    };
+    await page.goto(view === "compare" ? comparison(windows) : at(windows.after, { view, ...chosen[view] }));
     await expect.poll(() => colours(page, what === "brush" ? "timechart" : what)).toBeGreaterThan(2);
     await page.waitForLoadState("networkidle");
     await lengthen(page);
