@@ -414,7 +414,8 @@ test("no control that takes no text keeps the keys / and ? to itself", async ({ 
     await page.waitForLoadState("networkidle");
     const { controls, kept } = await page.evaluate(() => {
       const search = document.querySelector("[data-testid=search]");
-      const controls = [...document.querySelectorAll<HTMLElement>("a[href], button, select, summary, input, [tabindex]")]
+      const all = document.querySelectorAll<HTMLElement>("a[href], button, select, summary, input, [tabindex]");
+      const controls = [...all]
         .filter((one) => !one.matches(":disabled, input[type=text], input[type=search]"))
         .filter((one) => one.checkVisibility({ visibilityProperty: true }));
       const press = (one: HTMLElement, key: string) => {
