@@ -97,30 +97,32 @@ test("frames stay where they are when the chart comes late", async ({ page, wind
   }
 });
 
-test("frames begin near the top of all that the machine did, and of one process, on every screen", async ({
-  page,
-  windows,
-}) => {
-  const range = { from: windows.before.from, until: windows.after.until };
-  const process = { query: busyOnly(windows), by: "thread" };
-  // It runs in the second window alone: its own halves are what can be compared.
-  const { from, until } = windows.after;
-  const middle = Math.round((from + until) / 2);
-  const halves = { busy: "", before: { from, until: middle }, after: { from: middle, until } };
-  const addresses = [at(range), comparison(windows), at(windows.after, process), comparison(halves, process)];
-  for (const { width, height } of SIZES) {
+for (const { width, height } of SIZES)
+  test(`frames begin near the top of all that the machine did, and of one process, at ${width}`, async ({
+    page,
+    windows,
+  }) => {
+    const { before, after } = windows;
+    const process = { query: busyOnly(windows), by: "thread" };
+    // It runs in the second window alone: its own halves are what can be compared.
+    const middle = Math.round((after.from + after.until) / 2);
+    const halves = { busy: "", before: { ...after, until: middle }, after: { ...after, from: middle } };
     await page.setViewportSize({ width, height });
-    for (const address of addresses) {
+    for (const address of [
+      at({ from: before.from, until: after.until }),
+      comparison(windows),
+      at(after, process),
+      comparison(halves, process),
+    ]) {
       await page.goto(address);
       await expect.poll(() => colours(page)).toBeGreaterThan(1);
       await page.waitForLoadState("networkidle");
       const { top } = await rowsOf(page);
-      expect(top, `${address} at ${width}`).toBeLessThanOrEqual(LOWEST);
+      expect(top, address).toBeLessThanOrEqual(LOWEST);
       const theme = await turn(page);
-      expect((await rowsOf(page)).top, `${address} at ${width} in ${theme}`).toBe(top);
+      expect((await rowsOf(page)).top, `${address} in ${theme}`).toBe(top);
     }
-  }
-});
+  });
 
 for (const { width, height } of SIZES)
   test(`a click on a frame moves no frame, and leaves rows; a menu does not cover it, at ${width}`, async ({
