@@ -73,10 +73,13 @@ export function Flamegraph(props: FlamegraphProps) {
     const node = findSelection(tree, selectionOf(menu.tree, menu.node));
     return node === null ? null : { ...menu, tree, node };
   }, [menu, tree]);
-  useLayoutEffect(() => {
-    if (menu === null || open !== null) return;
+  /** A graph that is higher than what is in sight of it stays where it is. */
+  const closeMenu = () => {
     setMenu(null);
-    canvas.current?.focus();
+    canvas.current?.focus({ preventScroll: true });
+  };
+  useLayoutEffect(() => {
+    if (menu !== null && open === null) closeMenu();
   }, [menu, open]);
   const [copied, setCopied] = useState("");
   const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
@@ -248,10 +251,7 @@ export function Flamegraph(props: FlamegraphProps) {
           anchor={() => menuAnchor(open.node, open.x)}
           name={`Frame ${titleOf(tree, open.node)}`}
           actions={actionsOf(open.node)}
-          onClose={(back) => {
-            setMenu(null);
-            if (back) canvas.current?.focus();
-          }}
+          onClose={(back) => (back ? closeMenu() : setMenu(null))}
         />
       )}
       {props.foot !== undefined && (
