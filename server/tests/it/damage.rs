@@ -473,6 +473,43 @@ async fn a_log_of_which_nothing_is_left_is_made_from_the_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_in_without_an_entry_is_committed_before_what_refers_to_it() {
+    let (dir, until_ns) = (tempfile::tempdir().unwrap(), now_ns());
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let (rows, id) = rows_of(&mut Sender::new("node-a", SAMPLES as usize), 1, until_ns);
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    store.close().await;
+    drop(store);
+    let last_entry = |table: Table| -> PathBuf {
+        let log = dir.path().join(table.name()).join("_delta_log");
+        let last = log_files(&log).into_iter().rfind(|name| name.ends_with(".json"));
+        log.join(last.unwrap())
+    };
+    let dictionaries = [
+        Table::Types,
+        Table::Series,
+        Table::Processes,
+        Table::Frames,
+        Table::Stacks,
+    ];
+    let all = [&dictionaries[..], &[Table::Batches, Table::Samples]].concat();
+    for table in &all {
+        std::fs::remove_file(last_entry(*table)).unwrap();
+    }
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert_eq!(
+        number(&store.snapshot(), "SELECT count(*) FROM samples").await,
+        SAMPLES
+    );
+    store.close().await;
+    let written = |table: Table| std::fs::metadata(last_entry(table)).unwrap().modified().unwrap();
+    assert!(written(Table::Frames) <= written(Table::Stacks));
+    for table in all {
+        assert!(written(table) <= written(Table::Samples), "{}", table.name());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_last_entry_that_is_gone_takes_no_acknowledged_sample_with_it() {
     let (whole, until_ns) = (tempfile::tempdir().unwrap(), now_ns());
     let mut sender = Sender::new("node-a", SAMPLES as usize);
