@@ -129,7 +129,13 @@ impl Store {
         let mut txns = Vec::new();
         let mut garbage = Vec::new();
         let stop = tokio::sync::watch::Sender::new(false);
-        for table in Table::ALL {
+        // Where others write, what a row refers to is there when its table's turn comes. Where nobody does, what is
+        // taken in without an entry is committed as all else is: before what refers to it.
+        let mut order = Table::REFERRERS_FIRST;
+        if !root.is_shared() {
+            order.reverse();
+        }
+        for table in order {
             let loaded = opening::open(TableLocation {
                 table,
                 root: root.clone(),
@@ -152,8 +158,10 @@ impl Store {
                 garbage.extend(unreferenced.map_err(failed)?);
             }
             txns.extend(loaded.txns);
-            logs.push(tokio::sync::Mutex::new(loaded.log));
+            logs.push((table, tokio::sync::Mutex::new(loaded.log)));
         }
+        logs.sort_by_key(|(table, _)| table.index());
+        let logs: Vec<_> = logs.into_iter().map(|(_, log)| log).collect();
         let config = StoreConfig {
             retention_bytes: config
                 .retention_bytes

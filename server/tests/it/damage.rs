@@ -268,27 +268,25 @@ async fn names_that_could_not_be_read_are_lacking_each_time_and_there_once_they_
         store.close().await;
         answer.body
     };
-    let store = Store::open(quiet(dir.path())).await.unwrap();
-    let names: Vec<_> = {
-        let snapshot = store.snapshot();
-        let files = snapshot.files(Table::Frames).iter();
-        files.map(|file| file.path.clone()).collect()
-    };
-    let kept: Vec<_> = names
-        .iter()
-        .map(|name| Kept::of(dir.path().join("frames").join(name)))
-        .collect();
-    kept.iter().for_each(|kept| Harm::Flip(300).does(&kept.path));
-    let app = app(AppState::new(store.clone()));
-    for _ in 0..2 {
+    for table in [Table::Frames, Table::Types] {
+        let store = Store::open(quiet(dir.path())).await.unwrap();
+        let (snapshot, folder) = (store.snapshot(), dir.path().join(table.name()));
+        let files = snapshot.files(table).iter();
+        let kept: Vec<_> = files.map(|file| Kept::of(folder.join(&file.path))).collect();
+        kept.iter().for_each(|kept| Harm::Flip(300).does(&kept.path));
+        let app = app(AppState::new(store.clone()));
+        for _ in 0..2 {
+            let answer = get(&app, COLLAPSED).await;
+            let named = Some(kept.len().to_string());
+            assert_eq!(answer.damaged, named, "{}", table.name());
+            let is_unknown = String::from_utf8(answer.body).unwrap().starts_with("[unknown];");
+            assert_eq!(is_unknown, table == Table::Frames);
+        }
+        kept.iter().for_each(Kept::restore);
         let answer = get(&app, COLLAPSED).await;
-        assert_eq!(answer.damaged.as_deref(), Some(&*names.len().to_string()));
-        assert!(String::from_utf8(answer.body).unwrap().starts_with("[unknown];"));
+        assert_eq!((answer.damaged, answer.body), (None, whole.clone()), "{}", table.name());
+        store.close().await;
     }
-    kept.iter().for_each(Kept::restore);
-    let answer = get(&app, COLLAPSED).await;
-    assert_eq!((answer.damaged, answer.body), (None, whole));
-    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -469,6 +467,43 @@ async fn a_log_of_which_nothing_is_left_is_made_from_the_files() {
             assert_eq!(ack, Ack::Duplicate, "{}, batch {batch}", table.name());
         }
         store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_in_without_an_entry_is_committed_before_what_refers_to_it() {
+    let (dir, until_ns) = (tempfile::tempdir().unwrap(), now_ns());
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let (rows, id) = rows_of(&mut Sender::new("node-a", SAMPLES as usize), 1, until_ns);
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    store.close().await;
+    drop(store);
+    let last_entry = |table: Table| -> PathBuf {
+        let log = dir.path().join(table.name()).join("_delta_log");
+        let last = log_files(&log).into_iter().rfind(|name| name.ends_with(".json"));
+        log.join(last.unwrap())
+    };
+    let dictionaries = [
+        Table::Types,
+        Table::Series,
+        Table::Processes,
+        Table::Frames,
+        Table::Stacks,
+    ];
+    let all = [&dictionaries[..], &[Table::Batches, Table::Samples]].concat();
+    for table in &all {
+        std::fs::remove_file(last_entry(*table)).unwrap();
+    }
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert_eq!(
+        number(&store.snapshot(), "SELECT count(*) FROM samples").await,
+        SAMPLES
+    );
+    store.close().await;
+    let written = |table: Table| std::fs::metadata(last_entry(table)).unwrap().modified().unwrap();
+    assert!(written(Table::Frames) <= written(Table::Stacks));
+    for table in all {
+        assert!(written(table) <= written(Table::Samples), "{}", table.name());
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 fn shared(dir: &Path) -> StoreConfig {
     StoreConfig {
@@ -429,6 +430,44 @@ async fn a_store_that_servers_share_is_copied_and_checked_while_they_commit() {
     let accounts = number(&store.snapshot(), "SELECT sum(samples) FROM batches").await;
     assert_eq!(accounts, sent);
     store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_replaced_and_deleted_while_a_store_is_checked_is_no_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = || StoreConfig {
+        compact_files: 4,
+        settle: Duration::from_secs(3600),
+        vacuum_grace: Duration::ZERO,
+        ..shared(dir.path())
+    };
+    let [a, b] = [Store::open(config()).await, Store::open(config()).await].map(Result::unwrap);
+    let (mut sender, until) = (Sender::new("node-a", 10), now_ns());
+    // Each writes what samples refer to. Two files of that are merged, two of samples are not.
+    for (number, store) in [(1, &a), (2, &b)] {
+        let (rows, id) = rows_of(&mut sender, number, until);
+        store_batch(store, rows, Some(id)).await.unwrap();
+    }
+    let (is_done, maintains) = (AtomicBool::new(false), a.clone());
+    let tell: Tell = Arc::new(move |line: &str| {
+        // All bytes were compared by now, and no row was read.
+        if line.starts_with("rows of ") && !is_done.swap(true, Relaxed) {
+            let rounds = async {
+                // What the first one replaces the second one deletes.
+                maintains.maintain().await;
+                maintains.maintain().await;
+            };
+            tokio::task::block_in_place(|| Handle::current().block_on(rounds));
+        }
+    });
+    let checked = keep::check(dir.path(), None, tell).await.unwrap();
+    assert!(checked.faults.is_empty() && checked.more_faults == 0, "{checked:?}");
+    let is_told = |note: &String| note.contains("were replaced while the check ran");
+    assert!(checked.notes.iter().any(is_told), "{checked:?}");
+    assert!(checked.rows >= 20, "samples were read: {checked:?}");
+    for store in [a, b] {
+        store.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use crate::store::keep::day::{Day, Read, parts};
 use crate::store::keep::error::KeepError;
 use crate::store::keep::ledger::Ledger;
 use crate::store::keep::mark::{self, State};
-use crate::store::keep::pins::{BATCH_ROWS, ORDER, Pins, day_of};
+use crate::store::keep::pins::{BATCH_ROWS, Pins, day_of};
 use crate::store::keep::place::{Place, open_to_read, waiting};
 use crate::store::keep::tally::{Fault, MOST_FAULTS, Tally, Tell, mib};
 use crate::store::keep::transfer::FILES_AT_ONCE;
@@ -129,7 +129,7 @@ impl Look {
 
     /// Looks at each table's log, up to its newest checkpoint.
     async fn logs(&mut self) -> Result<(), KeepError> {
-        let mut faulty: Vec<(Table, Vec<LogFault>)> = ORDER.map(|table| (table, Vec::new())).into();
+        let mut faulty: Vec<(Table, Vec<LogFault>)> = Table::REFERRERS_FIRST.map(|table| (table, Vec::new())).into();
         for look in 0..LOOKS {
             if look > 0 {
                 tokio::time::sleep(PAUSE).await;
@@ -158,7 +158,7 @@ impl Look {
             Ok(pins) => pins,
             Err(_) => {
                 let mut logs = Vec::new();
-                for table in ORDER {
+                for table in Table::REFERRERS_FIRST {
                     let location = self.place.location(table);
                     match pinned::pin(&location, None).await {
                         Ok(log) => logs.extend(log),
@@ -238,7 +238,7 @@ impl Look {
     async fn days(&mut self, pins: &Pins) -> Result<(), KeepError> {
         let mut days: BTreeMap<String, Vec<Job>> = BTreeMap::new();
         for job in self.jobs(pins) {
-            if !self.bad.contains(&job.2) && !self.missing.contains(&job.2) {
+            if !self.bad.contains(&job.2) {
                 days.entry(day_of(&job.1.partition).to_owned()).or_default().push(job);
             }
         }
@@ -257,7 +257,9 @@ impl Look {
                 for table in DICTIONARIES {
                     day = self.learn(day, table, &jobs).await?;
                 }
-                let counted = self.read(Arc::new(day), &jobs).await?;
+                let is_there = |(.., path): &&Job| !self.missing.contains(path);
+                let there: Vec<Job> = jobs.iter().filter(is_there).cloned().collect();
+                let counted = self.read(Arc::new(day), &there).await?;
                 if part == 0 {
                     self.rollups(pins, &counted);
                 }
@@ -266,23 +268,46 @@ impl Look {
         Ok(())
     }
 
-    /// Takes in the ids of a day's dictionary.
+    /// Takes in the ids of a day's dictionary. Files of it that went since they were looked for have others in their
+    /// place, which a new look finds: without these, rows would seem to refer to what is nowhere.
     async fn learn(&self, mut day: Day, table: Table, jobs: &[Job]) -> Result<Day, KeepError> {
-        let paths = jobs.iter().filter(|(of, ..)| *of == table);
-        let paths: Vec<String> = paths.map(|(.., path)| path.clone()).collect();
+        let of_table = jobs.iter().filter(|(of, ..)| *of == table);
+        let mut paths: Vec<String> = of_table.map(|(.., path)| path.clone()).collect();
+        let mut tried = HashSet::new();
+        for _ in 0..LOOKS {
+            tried.extend(paths.iter().cloned());
+            let (learned, some_are_gone) = self.learn_of(day, table, paths).await?;
+            day = learned;
+            if !some_are_gone {
+                break;
+            }
+            paths = self.files_of_day(table, &day.name).await;
+            paths.retain(|path| !tried.contains(path));
+        }
+        Ok(day)
+    }
+
+    /// Takes in the ids of these files, and says whether some of them are not there.
+    async fn learn_of(&self, mut day: Day, table: Table, paths: Vec<String>) -> Result<(Day, bool), KeepError> {
         let place = self.place.clone();
         waiting(move || {
-            let reader = place.root.reader();
+            let mut some_are_gone = false;
             for path in paths {
                 // What cannot be read is told when its rows are looked at.
-                let Ok(rows) = FileRows::open(reader.as_ref(), table, &path, BATCH_ROWS) else {
-                    continue;
-                };
-                rows.map_while(Result::ok).for_each(|rows| day.learn(table, &rows));
+                let read = learn_file(&place, &mut day, table, &path);
+                some_are_gone |= read.is_err() && is_gone(&place, &path);
             }
-            Ok(day)
+            Ok((day, some_are_gone))
         })
         .await
+    }
+
+    /// A dictionary's files of a day, as its log has them by now; none where that cannot be read.
+    async fn files_of_day(&self, table: Table, day: &str) -> Vec<String> {
+        let pinned = pinned::pin(&self.place.location(table), None).await;
+        let files = pinned.ok().flatten().map(|log| log.files).unwrap_or_default();
+        let of_day = file_list::of_partition(&files, day).iter();
+        of_day.map(|file| self.place.file(table, &file.path)).collect()
     }
 
     /// Reads files. Gives what the roll-ups among them count, by table and hour.
@@ -441,6 +466,13 @@ fn of_file(
             _ => {}
         },
     )
+}
+
+fn learn_file(place: &Place, day: &mut Day, table: Table, path: &str) -> Result<(), StoreError> {
+    for rows in FileRows::open(place.root.reader().as_ref(), table, path, BATCH_ROWS)? {
+        day.learn(table, &rows?);
+    }
+    Ok(())
 }
 
 fn is_gone(place: &Place, path: &str) -> bool {

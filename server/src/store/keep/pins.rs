@@ -22,21 +22,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// In which order tables are looked at.
-pub(super) const ORDER: [Table; Table::COUNT] = [
-    Table::Samples,
-    Table::SamplesMinute,
-    Table::SamplesHour,
-    Table::SamplesTenSeconds,
-    Table::Batches,
-    Table::Stacks,
-    Table::Frames,
-    Table::Series,
-    Table::Processes,
-    Table::Types,
-];
-
-/// Tables that a row of samples has to be found in, by the day.
+/// Tables that rows of samples and roll-ups have to be found in, by the day.
 const OF_EACH_DAY: [Table; 2] = [Table::Stacks, Table::Series];
 
 /// Looks until tables fit together. What does not then, never did.
@@ -63,7 +49,7 @@ const DAY_CHARS: usize = 10;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Pins {
-    /// In [`ORDER`], of the tables that there are.
+    /// Of the tables that there are, in the order in which they were looked at.
     pub(super) logs: Vec<PinnedLog>,
 }
 
@@ -91,8 +77,8 @@ impl Pins {
     }
 
     async fn once(place: &Place) -> Result<Self, StoreError> {
-        let mut logs = Vec::with_capacity(ORDER.len());
-        for table in ORDER {
+        let mut logs = Vec::with_capacity(Table::COUNT);
+        for table in Table::REFERRERS_FIRST {
             logs.extend(pinned::pin(&place.location(table), None).await?);
         }
         Ok(Self { logs })
@@ -141,7 +127,11 @@ impl Pins {
         }
         let needed: BTreeSet<&str> = hours.iter().chain(&rolled).map(|hour| day_of(hour)).collect();
         let has_all = |table: Table| needed.is_subset(&partitions(table));
+        // Roll-ups have no processes; of a day that nothing needs any more stacks may be there, and their frames not.
+        let of_samples: BTreeSet<&str> = hours.iter().map(|hour| day_of(hour)).collect();
         OF_EACH_DAY.into_iter().all(has_all)
+            && of_samples.is_subset(&partitions(Table::Processes))
+            && partitions(Table::Stacks).is_subset(&partitions(Table::Frames))
     }
 
     /// To where every batch is stored by the samples' transactions; false where there is no such version near that has
@@ -290,31 +280,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_row_refers_to_is_looked_at_after_it() {
-        let at = |table: Table| ORDER.iter().position(|of| *of == table).unwrap();
-        let dictionaries = [Table::Stacks, Table::Series, Table::Processes];
-        for samples in Table::ROLLUPS.into_iter().chain([Table::Samples]) {
-            for dictionary in dictionaries {
-                assert!(at(samples) < at(dictionary), "{samples:?} {dictionary:?}");
-            }
-            assert!(at(Table::Samples) <= at(samples), "roll-ups are made of samples");
-        }
-        assert!(at(Table::Samples) < at(Table::Batches));
-        assert!(at(Table::Stacks) < at(Table::Frames), "stacks are lists of frames");
-    }
-
-    #[test]
     fn tables_fit_together_where_nothing_went_or_came_between_two_looks() {
         let (samples, hours) = (Table::Samples, Table::SamplesHour);
-        let (stacks, series) = (Table::Stacks, Table::Series);
+        let dictionaries = [Table::Stacks, Table::Frames, Table::Series, Table::Processes];
         let two: &[&str] = &["2026-11-20", "2026-11-21"];
         let usual = |of_samples: &[&str], of_hours: &[&str], days: &[&str]| {
-            pins(&[(samples, of_samples), (hours, of_hours), (stacks, days), (series, days)]).fit_together()
+            let of_days = dictionaries.map(|table| (table, days));
+            pins(&[&[(samples, of_samples), (hours, of_hours)][..], &of_days].concat()).fit_together()
         };
         assert!(usual(&[], &[], &[]));
         assert!(usual(&["2026-11-21T08"], &["2026-11-20T07", "2026-11-21T08"], two));
         assert!(usual(&[], &["2026-11-20T07"], two), "samples are gone by retention");
         assert!(!usual(&["2026-11-20T07"], &[], &["2026-11-21"]), "a day went");
         assert!(!usual(&["2026-11-21T07"], &["2026-11-21T09"], two), "an hour came");
+        // A day went while tables were looked at: one of them does not have it any more.
+        for lacks in dictionaries {
+            let days = dictionaries.map(|table| (table, if table == lacks { &two[1..] } else { two }));
+            let of = |of_samples: &[&str]| pins(&[&[(samples, of_samples)][..], &days].concat()).fit_together();
+            assert!(!of(&["2026-11-20T07", "2026-11-21T08"]), "{lacks:?}");
+            assert_eq!(of(&["2026-11-21T08"]), lacks != Table::Frames, "{lacks:?}");
+        }
     }
 }

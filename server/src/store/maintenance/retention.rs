@@ -168,7 +168,7 @@ impl Store {
             let Some(job) = jobs.into_iter().find(goes) else { return };
             let partition = job.partition.clone();
             if let Err(error) = self.compact(job).await {
-                tracing::error!(%error, partition, "cannot roll up an hour that goes for want of space");
+                tracing::error!(%error, partition, "cannot roll up an hour whose samples go now");
                 failed.insert(partition);
             }
         }

@@ -217,10 +217,12 @@ impl Store {
     async fn still_there(&self, table: Table, files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
         let (root, all) = (self.root.clone(), files.clone());
         let there = waiting(move || {
-            let reader = root.reader();
+            let (reader, mut answers) = (root.reader(), true);
+            // A root that gives no answer about one is not asked about all the others.
             let is_there = |file: &Arc<DataFile>| {
-                let length = reader.length(&table.path_of(&file.path));
-                !matches!(length, Err(RootError::NotFound(_)))
+                let length = answers.then(|| reader.length(&table.path_of(&file.path)));
+                answers = matches!(length, Some(Ok(_) | Err(RootError::NotFound(_))));
+                !matches!(length, Some(Err(RootError::NotFound(_))))
             };
             Ok(files.into_iter().filter(is_there).collect::<Vec<_>>())
         });

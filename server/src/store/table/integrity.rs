@@ -174,19 +174,20 @@ impl Corruption {
     /// What files are, in their order. Compares what has not been compared, on threads for blocking work.
     pub(crate) async fn conditions(self: &Arc<Self>, table: Table, files: &[Arc<DataFile>]) -> Vec<Condition> {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
-        let parts = files.chunks(files.len().div_ceil(threads).max(1)).map(|part| {
+        let parts = files.chunks(files.len().div_ceil(threads).max(1));
+        let compared = parts.clone().map(|part| {
             let (damage, part) = (self.clone(), part.to_vec());
             tokio::task::spawn_blocking(move || part.iter().map(|file| damage.condition(table, file)).collect())
         });
         let mut conditions: Vec<Condition> = Vec::with_capacity(files.len());
-        for part in futures::future::join_all(parts).await {
-            match part {
-                Ok(part) => conditions.extend::<Vec<Condition>>(part),
-                Err(error) => tracing::error!(%error, "cannot compare files with what was written"),
-            }
+        for (part, compared) in parts.zip(futures::future::join_all(compared).await) {
+            let compared = compared.unwrap_or_else(|error| {
+                tracing::error!(%error, "cannot compare files with what was written");
+                // Of a part that was not compared nothing is read.
+                vec![Condition::Damaged; part.len()]
+            });
+            conditions.extend(compared);
         }
-        // Of a part that was not compared nothing is read.
-        conditions.resize(files.len(), Condition::Damaged);
         let missed = files.iter().zip(&conditions);
         let missed = missed.filter(|(_, condition)| **condition == Condition::Gone);
         let missed: Vec<Arc<DataFile>> = missed.map(|(file, _)| file.clone()).collect();

@@ -43,6 +43,21 @@ impl Table {
         Table::SamplesTenSeconds,
         Table::Types,
     ];
+    /// Each stands before what its rows refer to, and roll-ups behind the samples that they are made of: whoever looks
+    /// at one table after another in this order finds what a row refers to, also while others write. A commit goes the
+    /// other way.
+    pub(crate) const REFERRERS_FIRST: [Table; 10] = [
+        Table::Samples,
+        Table::SamplesMinute,
+        Table::SamplesHour,
+        Table::SamplesTenSeconds,
+        Table::Batches,
+        Table::Stacks,
+        Table::Frames,
+        Table::Series,
+        Table::Processes,
+        Table::Types,
+    ];
     /// Roll-ups of `samples`.
     pub const ROLLUPS: [Table; 3] = [Table::SamplesMinute, Table::SamplesHour, Table::SamplesTenSeconds];
     /// How many tables there are.
@@ -289,5 +304,20 @@ mod tests {
             assert_eq!(table.file_schema().fields().len() + 1, schema.fields().len());
             assert_eq!(Table::ALL[table.index()], table);
         }
+    }
+
+    #[test]
+    fn what_a_row_refers_to_is_read_after_it() {
+        let at = |table: Table| Table::REFERRERS_FIRST.iter().position(|of| *of == table).unwrap();
+        let dictionaries = [Table::Stacks, Table::Series, Table::Processes, Table::Types];
+        for samples in Table::ROLLUPS.into_iter().chain([Table::Samples]) {
+            for dictionary in dictionaries {
+                assert!(at(samples) < at(dictionary), "{samples:?} {dictionary:?}");
+            }
+            assert!(at(Table::Samples) <= at(samples), "roll-ups are made of samples");
+        }
+        assert!(at(Table::Samples) < at(Table::Batches), "samples decide which batches are stored");
+        assert!(at(Table::Stacks) < at(Table::Frames), "stacks are lists of frames");
+        assert!(Table::ALL.into_iter().all(|table| at(table) < Table::COUNT));
     }
 }
