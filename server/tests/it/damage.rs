@@ -495,10 +495,7 @@ async fn what_is_taken_in_without_an_entry_is_committed_before_what_refers_to_it
         std::fs::remove_file(last_entry(*table)).unwrap();
     }
     let store = Store::open(quiet(dir.path())).await.unwrap();
-    assert_eq!(
-        number(&store.snapshot(), "SELECT count(*) FROM samples").await,
-        SAMPLES
-    );
+    assert_eq!(number(&store.snapshot(), "SELECT count(*) FROM samples").await, SAMPLES);
     store.close().await;
     let written = |table: Table| std::fs::metadata(last_entry(table)).unwrap().modified().unwrap();
     assert!(written(Table::Frames) <= written(Table::Stacks));

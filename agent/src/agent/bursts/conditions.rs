@@ -279,7 +279,11 @@ mod tests {
         // Of threads the kernel side asks.
         let of_programs = BURST_LABELS.iter().filter(|label| ![THREAD, TID].contains(label));
         for label in of_programs {
-            assert_ne!(value(&whole, label), "", "{label} is in BURST_LABELS, and `value` does not know it");
+            assert_ne!(
+                value(&whole, label),
+                "",
+                "{label} is in BURST_LABELS, and `value` does not know it"
+            );
         }
     }
 

@@ -316,7 +316,10 @@ mod tests {
             }
             assert!(at(Table::Samples) <= at(samples), "roll-ups are made of samples");
         }
-        assert!(at(Table::Samples) < at(Table::Batches), "samples decide which batches are stored");
+        assert!(
+            at(Table::Samples) < at(Table::Batches),
+            "samples decide which batches are stored"
+        );
         assert!(at(Table::Stacks) < at(Table::Frames), "stacks are lists of frames");
         assert!(Table::ALL.into_iter().all(|table| at(table) < Table::COUNT));
     }
