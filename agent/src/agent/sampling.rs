@@ -359,6 +359,8 @@ impl Sampling {
         }
         self.naming_is_behind = false;
         let wait_factor = self.tell_sleepers()?;
+        // At once: what comes behind the visit is told of CPUs alone, and of programs with the next interval.
+        let queued = self.sensor.queued()?;
         let ended = ClockReading::now();
         let now = ended.mono_ns;
         self.drain(now, (!last).then_some(now))?;
@@ -403,7 +405,7 @@ impl Sampling {
             frequency_hz: self.config.frequency_hz / self.divisor,
             period_ns: self.period_ns(),
             report,
-            run_queues: self.run_queues(wait_factor, now)?,
+            run_queues: self.run_queues(queued, wait_factor, now)?,
             wait_factor,
             is_around_schedule: self.sensor.is_around_schedule(),
         };

@@ -39,4 +39,4 @@ pub use tables::{
     so_php, so_ruby, so_runtime, so_v8, so_walk,
 };
 pub use timers::{Burst, Chosen, ChosenThreads, MAX_BURST_THREADS, NAME_BYTES, Unticked};
-pub use waits::{Queued, Waits};
+pub use waits::{AllQueued, Queued, Waits};

@@ -6,7 +6,7 @@ use crate::agent::sampling::Sampling;
 use crate::agent::threads::AgentError;
 use crate::frames::WaitLengths;
 use crate::hash::FastMap;
-use crate::kernel::Queued;
+use crate::kernel::{AllQueued, Queued};
 use crate::metadata::Metadata;
 use crate::process::Sighting;
 use crate::ship::{RunQueue, RunQueues, fit_run_queues};
@@ -17,11 +17,15 @@ const MOST_PROGRAMS: usize = 1024;
 const MOST_ON_CPUS: usize = 1024;
 
 impl Sampling {
-    /// The waits that ended since the last call, multiplied by what the time is of the time that was observed; and the
-    /// CPUs' ticks, of all of the time.
-    pub(in crate::agent) fn run_queues(&mut self, factor: f64, now_ns: u64) -> Result<RunQueues, AgentError> {
+    /// The waits that ended in an interval, multiplied by what the time is of the time that was observed; and the CPUs'
+    /// ticks since the last call, of all of the time.
+    pub(in crate::agent) fn run_queues(
+        &mut self,
+        all: AllQueued,
+        factor: f64,
+        now_ns: u64,
+    ) -> Result<RunQueues, AgentError> {
         let mut queues = Gathered::default();
-        let all = self.sensor.queued()?;
         queues.queues.by_cpu = all.cpus.into_iter().collect();
         if self.sensor.sees_waits() {
             queues.queues.ticks = self.ticks_of_cpus.take(self.sensor.ticks()?);
