@@ -28,8 +28,7 @@ use crate::sys::monotonic_ns;
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
 const THREAD_BYTES: u64 = 256;
 
-pub(super) use queues::AllQueued;
-pub use queues::Queued;
+pub use queues::{AllQueued, Queued};
 use queues::Queues;
 
 pub(in crate::kernel) use sleepers::Sleepers;
