@@ -28,8 +28,8 @@ use crate::sys::monotonic_ns;
 /// Bytes that the kernel takes for what it keeps of a thread: `struct so_wait` of bpf/waits.h, with what holds it.
 const THREAD_BYTES: u64 = 256;
 
-pub use queues::{AllQueued, Queued};
 use queues::Queues;
+pub use queues::{AllQueued, Queued};
 
 pub(in crate::kernel) use sleepers::Sleepers;
 
