@@ -14,9 +14,8 @@ export default defineConfig({
   // Conditions are waited for, and a busy machine may take its time: CI is one.
   timeout: 240_000,
   expect: { timeout: 60_000 },
-  // Each flow has data of its own in the one store, or only reads; names of data differ by worker. One more than CI has
-  // CPUs: flows wait for commits, for pictures, and some a quarter of a minute for samples of a program.
-  workers: 3,
+  // Each flow has data of its own in the one store, or only reads; names of data differ by worker.
+  workers: 2,
   retries: 0,
   reporter: [["list"]],
   use: {

@@ -83,9 +83,8 @@ test.describe("compare", () => {
       // Within the outlines all colours are those of the legend.
       const over = await outside.evaluateAll(
         (all, middle) =>
-          all
-            .map((one) => one.getBoundingClientRect())
-            .filter(({ left, right }) => left < middle && middle < right).length,
+          all.map((one) => one.getBoundingClientRect()).filter(({ left, right }) => left < middle && middle < right)
+            .length,
         x + width / 2,
       );
       expect(over, name).toBe(0);
