@@ -4,7 +4,7 @@ import { turn } from "./axe.ts";
 import { tabTo } from "./hand.ts";
 import { course, drawn, stored, WINDOW } from "./known.ts";
 import type { Frame } from "./otlp.ts";
-import { at, busyOnly, colours, comparison, expect, held, parameter, placeOf, test } from "./stack.ts";
+import { at, colours, comparison, expect, held, parameter, placeOf, test } from "./stack.ts";
 import { warn } from "./warned.ts";
 
 const LOWEST = 350;
@@ -97,81 +97,42 @@ test("frames stay where they are when the chart comes late", async ({ page, wind
   }
 });
 
-for (const { width, height } of SIZES)
-  test(`frames begin near the top of all that the machine did, and of one process, at ${width}`, async ({
-    page,
-    windows,
-  }) => {
-    const { before, after } = windows;
-    const process = { query: busyOnly(windows), by: "thread" };
-    // It runs in the second window alone: its own halves are what can be compared.
-    const middle = Math.round((after.from + after.until) / 2);
-    const halves = { busy: "", before: { ...after, until: middle }, after: { ...after, from: middle } };
-    await page.setViewportSize({ width, height });
-    for (const address of [
-      at({ from: before.from, until: after.until }),
-      comparison(windows),
-      at(after, process),
-      comparison(halves, process),
-    ]) {
-      await page.goto(address);
-      await expect.poll(() => colours(page)).toBeGreaterThan(1);
-      await page.waitForLoadState("networkidle");
-      const { top } = await rowsOf(page);
-      expect(top, address).toBeLessThanOrEqual(LOWEST);
-      const theme = await turn(page);
-      expect((await rowsOf(page)).top, `${address} in ${theme}`).toBe(top);
-    }
-  });
-
-for (const { width, height } of SIZES)
-  test(`a click on a frame moves no frame, and leaves rows; a menu does not cover it, at ${width}`, async ({
-    page,
-    request,
-  }) => {
-    await page.setViewportSize({ width, height });
-    const query = await stored(request, `still-${width}`, [
-      { frames: DEEP, samples: 60 },
-      { frames: [...DEEP.slice(0, 40), prog("beside")], samples: 40 },
-    ]);
-    // On a phone what is told of a frame is a tab of its own, which nobody opened.
-    const panels = width === 390 ? 0 : 1;
-    for (const address of [
-      at(WINDOW, query),
-      at(WINDOW, { ...query, view: "compare", baseFrom: String(WINDOW.from - 60_000), baseUntil: String(WINDOW.from) }),
-    ]) {
-      await page.goto(address);
-      await drawn(page);
-      const graph = page.getByTestId("flamegraph");
-      // Scrolled, so that a frame has somewhere to go.
-      await page.locator(".flame-scroll").evaluate((box) => box.scrollTo(0, 190));
-      const before = await placeOf(graph);
-      const { rows } = await rowsOf(page);
-      const scrolled = () => page.locator(".flame-scroll").evaluate((box) => box.scrollTop);
-      const was = await scrolled();
-      const place = { x: before.width * 0.3, y: ROW * 4 + 9 };
-      await graph.click({ position: place, button: "right" });
-      const menu = await placeOf(page.getByRole("menu"));
-      const row = { top: before.y + ROW * 4 - (was % ROW), bottom: before.y + ROW * 5 - (was % ROW) };
-      expect(menu.y >= row.bottom - 1 || menu.y + menu.height <= row.top + ROW).toBe(true);
-      await page.keyboard.press("Escape");
-      await graph.click({ position: place });
-      await expect.poll(() => parameter(page, "frame")).not.toBeNull();
-      await expect(page.getByTestId("frame-panel")).toHaveCount(panels);
-      await expect(page.getByTestId("reset-zoom")).toBeVisible();
-      await page.waitForLoadState("networkidle");
-      expect(await placeOf(graph)).toEqual(before);
-      expect(await scrolled()).toBe(was);
-      expect((await rowsOf(page)).rows).toBe(rows);
-      if (width === 1440) expect(rows).toBeGreaterThanOrEqual(LEAST_CLICKED);
-      // Nor does it where nothing is selected any more. The click has left the focus there.
-      await expect(graph).toBeFocused();
-      await page.keyboard.press("Escape");
-      await expect.poll(() => parameter(page, "frame")).toBeNull();
-      await expect(page.getByTestId("frame-panel")).toHaveCount(0);
-      expect(await placeOf(graph)).toEqual(before);
-    }
-  });
+test("a click on a frame moves no frame, and leaves rows; a menu does not cover it", async ({ page, request }) => {
+  const query = await stored(request, "still", [
+    { frames: DEEP, samples: 60 },
+    { frames: [...DEEP.slice(0, 40), prog("beside")], samples: 40 },
+  ]);
+  for (const address of [
+    at(WINDOW, query),
+    at(WINDOW, { ...query, view: "compare", baseFrom: String(WINDOW.from - 60_000), baseUntil: String(WINDOW.from) }),
+  ]) {
+    await page.goto(address);
+    await drawn(page);
+    const graph = page.getByTestId("flamegraph");
+    // Scrolled, so that a frame has somewhere to go.
+    await page.locator(".flame-scroll").evaluate((box) => box.scrollTo(0, 190));
+    const before = await placeOf(graph);
+    const scrolled = () => page.locator(".flame-scroll").evaluate((box) => box.scrollTop);
+    const was = await scrolled();
+    const place = { x: before.width * 0.3, y: ROW * 4 + 9 };
+    await graph.click({ position: place, button: "right" });
+    const menu = await placeOf(page.getByRole("menu"));
+    const row = { top: before.y + ROW * 4 - (was % ROW), bottom: before.y + ROW * 5 - (was % ROW) };
+    expect(menu.y >= row.bottom - 1 || menu.y + menu.height <= row.top + ROW).toBe(true);
+    await page.keyboard.press("Escape");
+    await graph.click({ position: place });
+    await expect(page.getByTestId("frame-panel")).toBeVisible();
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+    await page.waitForLoadState("networkidle");
+    expect(await placeOf(graph)).toEqual(before);
+    expect(await scrolled()).toBe(was);
+    expect((await rowsOf(page)).rows).toBeGreaterThanOrEqual(LEAST_CLICKED);
+    // Nor does it where nothing is selected any more.
+    await graph.press("Escape");
+    await expect(page.getByTestId("frame-panel")).toHaveCount(0);
+    expect(await placeOf(graph)).toEqual(before);
+  }
+});
 
 for (const width of [1440, 1280])
   test(`what a search finds moves no frame at ${width}`, async ({ page, request }) => {
@@ -228,7 +189,7 @@ for (const { width, height } of SIZES.slice(0, 2))
     windows,
   }) => {
     await page.setViewportSize({ width, height });
-    for (const address of [at(windows.after), comparison(windows), at(windows.after, { view: "heatmap" })]) {
+    for (const address of [at(windows.after), comparison(windows)]) {
       await page.goto(address);
       await expect.poll(() => colours(page)).toBeGreaterThan(1);
       const skip = page.getByRole("button", { name: "Skip to the frames" });
