@@ -104,12 +104,6 @@ test.describe("the chart and its lists", () => {
     await expect(layers.filter({ hasText: ", system" })).toHaveCount(0);
   });
 
-  test("a process's number stands behind its program's name", async ({ page, windows }) => {
-    await page.goto(at(windows.after, { by: "tgid", query: busyOnly(windows) }));
-    const layer = page.getByTestId("layers").getByRole("listitem").first();
-    await expect(layer).toContainText(new RegExp(`${windows.busy} \\(\\d+\\)`));
-  });
-
   test("a layer has the menu of its value, below the right button", async ({ page, windows }) => {
     await page.goto(at(windows.after, { by: "process", query: READERS }));
     await expect.poll(() => colours(page, "timechart")).toBeGreaterThan(2);

@@ -67,33 +67,6 @@ test.describe("compare", () => {
     await expect.poll(() => Number(parameter(page, "baseUntil"))).toBeGreaterThan(early);
   });
 
-  test("all of the chart but the two windows stands back, and they are called A and B", async ({ page, windows }) => {
-    await page.goto(comparison(windows));
-    const plot = await placeOf(page.locator(".pair-layer"));
-    const outside = page.getByTestId("outside");
-    const widths = await outside.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().width));
-    for (const [name, letter] of [
-      ["window-base", "A"],
-      ["window-comparison", "B"],
-    ] as const) {
-      const side = page.getByTestId(name);
-      await expect(side.locator(".pair-letter")).toHaveText(letter);
-      const { x, width } = await placeOf(side);
-      widths.push(width);
-      // Within the outlines all colours are those of the legend.
-      const over = await outside.evaluateAll(
-        (all, middle) =>
-          all.map((one) => one.getBoundingClientRect()).filter(({ left, right }) => left < middle && middle < right)
-            .length,
-        x + width / 2,
-      );
-      expect(over, name).toBe(0);
-    }
-    expect(Math.abs(widths.reduce((sum, width) => sum + width, 0) - plot.width)).toBeLessThan(4);
-    const grounds = await outside.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
-    expect(grounds).not.toContain("rgba(0, 0, 0, 0)");
-  });
-
   test("shares instead of rates, widths of one side, a second selector", async ({ page, windows }) => {
     await page.goto(comparison(windows));
     await page.getByTestId("fold-sides").click();

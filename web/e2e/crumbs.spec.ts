@@ -1,6 +1,6 @@
 /** The menus of what is selected: any value is found by a word of it, and a service is looked at node by node. */
 import type { APIRequestContext, Locator, Page } from "@playwright/test";
-import { seriousInBoth } from "./axe.ts";
+import { serious } from "./axe.ts";
 import { TAKEN, WINDOW } from "./known.ts";
 import { otlp } from "./otlp.ts";
 import { at, expect, parameter, test } from "./stack.ts";
@@ -65,7 +65,7 @@ test("any value of a step is found by a word of it, by keys alone", async ({ pag
   await page.keyboard.press("Enter");
   await field.fill("RUMB-39-");
   await expect(values).toHaveCount(1);
-  expect(await seriousInBoth(page)).toEqual([]);
+  expect(await serious(page)).toEqual([]);
   await page.keyboard.press("ArrowDown");
   await expect(values).toBeFocused();
   await page.keyboard.press("ArrowUp");

@@ -1,6 +1,6 @@
 /** Moments on the time axes, sent to the real server in known places, and two versions whose difference is known. */
 import type { APIRequestContext, Locator, Page } from "@playwright/test";
-import { serious, seriousInBoth } from "./axe.ts";
+import { serious } from "./axe.ts";
 import { course, TAKEN } from "./known.ts";
 import type { Frame } from "./otlp.ts";
 import { askAnew, at, colours, expect, parameter, test } from "./stack.ts";
@@ -62,7 +62,7 @@ test("markers stand at their moments, open to their text, and lead to a comparis
   await expect(panel.getByText("shop 15 is out")).toBeVisible();
   await expect(panel.locator(".marker-text")).toHaveText("two lines\nof text");
   await expect(panel.getByText("version=15").first()).toBeVisible();
-  expect(await seriousInBoth(page)).toEqual([]);
+  expect(await serious(page)).toEqual([]);
   await panel.getByRole("button", { name: "Compare before/after" }).first().click();
   await expect.poll(() => parameter(page, "view")).toBe("compare");
   const number = (name: string) => Number(parameter(page, name));
@@ -177,7 +177,7 @@ test("keys reach markers: one stop of Tab, arrows, Enter, Escape back; the list 
   await expect(list.getByRole("listitem")).toHaveCount(4);
   await list.getByRole("searchbox").fill("step 3");
   await expect(list.getByRole("listitem")).toHaveCount(1);
-  expect(await seriousInBoth(page)).toEqual([]);
+  expect(await serious(page)).toEqual([]);
   await list.getByTestId("show-markers").uncheck();
   await expect.poll(() => parameter(page, "markers")).toBe("0");
   await expect(page.locator(".marker")).toHaveCount(0);

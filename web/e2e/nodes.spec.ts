@@ -1,6 +1,6 @@
 /** Fleets of many nodes: answers that are made up, given to the real page, with sums that are known by construction. */
 import type { Page } from "@playwright/test";
-import { seriousInBoth } from "./axe.ts";
+import { serious } from "./axe.ts";
 import { fleet, NOW } from "./fleet.ts";
 import { expect, parameter, test } from "./stack.ts";
 
@@ -135,7 +135,7 @@ for (const [width, height] of [
     await page.setViewportSize({ width, height });
     await open(page, 600, "&more=totals&agent=instance-7");
     await expect(page.getByTestId("agent-details")).toBeVisible();
-    expect(await seriousInBoth(page)).toEqual([]);
+    expect(await serious(page)).toEqual([]);
     const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(over).toBe(0);
     const small = await page.evaluate(() =>

@@ -1,6 +1,6 @@
 /** Views that are kept: the last addresses, names on the real server, conflicts; and links to sources. */
 import type { APIRequestContext, Page } from "@playwright/test";
-import { seriousInBoth } from "./axe.ts";
+import { serious } from "./axe.ts";
 import { drawn, stored, WINDOW } from "./known.ts";
 import { at, expect, parameter, test } from "./stack.ts";
 
@@ -29,7 +29,7 @@ test("a view gets a name, is found in the palette by everyone, opens as it was, 
   await expect(dialog.getByTestId("saved-told")).toContainText("Saved");
   const row = dialog.getByTestId("saved-views").getByRole("listitem").filter({ hasText: NAME });
   await expect(row).toContainText("Nodes");
-  expect(await seriousInBoth(page)).toEqual([]);
+  expect(await serious(page)).toEqual([]);
   await page.keyboard.press("Escape");
   await page.goto("/?view=nodes");
   await page.keyboard.press("Control+k");
@@ -132,7 +132,7 @@ test("sources are linked by a template, hostile file names stay parts of the pat
   await expect(form.getByRole("button", { name: "Keep" })).toBeDisabled();
   await form.getByLabel("Address").fill("https://code.example/{commit}/{file}#L{line}");
   await form.getByLabel("{commit} is").fill("abc123");
-  expect(await seriousInBoth(page)).toEqual([]);
+  expect(await serious(page)).toEqual([]);
   await form.getByRole("button", { name: "Keep" }).click();
   const link = panel.getByRole("link", { name: "Open source" });
   await expect(link).toHaveAttribute("href", "https://code.example/abc123/cmd/main.go#L7");

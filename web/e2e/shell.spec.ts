@@ -403,39 +403,6 @@ test("the keys / and ? work from everywhere but a field of text", async ({ page,
   await expect(page.getByTestId("search")).toBeFocused();
 });
 
-test("no control that takes no text keeps the keys / and ? to itself", async ({ page, windows }) => {
-  for (const address of [
-    at(windows.after, { more: "data,key" }),
-    comparison(windows, { more: "data,key,sides", tab: "functions" }),
-    at(windows.after, { pane: "tree" }),
-  ]) {
-    await page.goto(address);
-    await expect(page.locator("[data-frames], [role=tree]").first()).toBeVisible();
-    await page.waitForLoadState("networkidle");
-    const { controls, kept } = await page.evaluate(() => {
-      const search = document.querySelector("[data-testid=search]");
-      const all = document.querySelectorAll<HTMLElement>("a[href], button, select, summary, input, [tabindex]");
-      const controls = [...all]
-        .filter((one) => !one.matches(":disabled, input[type=text], input[type=search]"))
-        .filter((one) => one.checkVisibility({ visibilityProperty: true }));
-      const press = (one: HTMLElement, key: string) => {
-        one.focus();
-        const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
-        one.dispatchEvent(event);
-        return event;
-      };
-      const kept = controls.filter((one) => {
-        press(one, "/");
-        return document.activeElement !== search || !press(one, "?").defaultPrevented;
-      });
-      return { controls: controls.length, kept: kept.map((one) => one.outerHTML.slice(0, 120)) };
-    });
-    expect(controls).toBeGreaterThan(30);
-    expect(kept, address).toEqual([]);
-    await expect(page.getByRole("dialog", { name: "Keyboard help" })).toBeVisible();
-  }
-});
-
 test("a field of text keeps the keys / and ?", async ({ page, windows }) => {
   const keeps = async (field: Locator) => {
     await field.fill("");

@@ -1,7 +1,7 @@
 /** Between a change of what is asked and its answer, figures are seen to be old, in all views, and nothing moves. */
 import type { Page, Route } from "@playwright/test";
 import { kubeletJump } from "./incidents.ts";
-import { at, busyOnly, colours, comparison, expect, placeOf, test } from "./stack.ts";
+import { at, colours, comparison, expect, placeOf, test } from "./stack.ts";
 
 /** Requests to the API wait until they are let go. */
 async function held(page: Page): Promise<() => Promise<void>> {
@@ -23,26 +23,19 @@ const DIMMED: Record<string, readonly string[]> = {
   compare: [".chart-row", ".verdict", ".flame", ".pane-panel"],
   heatmap: [".heat-box", ".heat-legend", ".flame", ".pane-panel"],
   timeline: [".timeline-panes"],
-  threads: [".threads-course .chart-row", ".threads-rows"],
 };
-const CANVAS: Record<string, string> = { timeline: "timeline", threads: "timechart" };
 
 for (const [view, parts] of Object.entries(DIMMED))
-  test(`${view}: what is of another question is dimmed until the answer is there`, async ({
-    page,
-    request,
-    windows,
-  }) => {
+  test(`${view}: what is of another question is dimmed until the answer is there`, async ({ page, request }) => {
     const { node, range } = await kubeletJump(request, `stale-${view}`);
     const middle = (range.from + range.until) / 2;
     const both = { before: { ...range, until: middle }, after: { ...range, from: middle } };
     const query = `{node="${node}"}`;
     if (view === "compare") await page.goto(comparison({ busy: "", ...both }, { query }));
     else if (view === "timeline") await page.goto(at(range, { view, query: `{node="${node}",thread="gc"}` }));
-    // Of threads' time the machine's own agent tells alone.
-    else if (view === "threads") await page.goto(at(windows.after, { view, by: "process" }));
     else await page.goto(at(range, { view, query }));
-    await expect.poll(() => colours(page, CANVAS[view] ?? "flamegraph")).toBeGreaterThan(2);
+    const canvas = view === "timeline" ? "timeline" : "flamegraph";
+    await expect.poll(() => colours(page, canvas)).toBeGreaterThan(2);
     await page.waitForLoadState("networkidle");
     const opacity = (part: string) =>
       page
@@ -53,11 +46,7 @@ for (const [view, parts] of Object.entries(DIMMED))
     const places = await Promise.all(parts.map((part) => placeOf(page.locator(part).first())));
 
     const release = await held(page);
-    const others: Record<string, string> = {
-      timeline: `{node="${node}",thread="syncloop"}`,
-      threads: busyOnly(windows),
-    };
-    const next = others[view] ?? `{node="${node}",service="kubelet"}`;
+    const next = view === "timeline" ? `{node="${node}",thread="syncloop"}` : `{node="${node}",service="kubelet"}`;
     // As Back and Forward do it: the box of the selector asks the server what is meant first.
     await page.evaluate((text) => {
       const to = new URL(location.href);

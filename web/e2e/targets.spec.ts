@@ -3,8 +3,7 @@
  * it, as WCAG 2.2 asks for (2.5.8); what leads through the page is 44.
  */
 import type { Locator, Page } from "@playwright/test";
-import { fleet } from "./fleet.ts";
-import { kubeletJump, networkStalls } from "./incidents.ts";
+import { kubeletJump } from "./incidents.ts";
 import { at, colours, comparison, expect, test } from "./stack.ts";
 
 const PHONE = { width: 390, height: 844 };
@@ -153,49 +152,4 @@ test("threads' time: 24 pixels everywhere, 44 for the main ones", async ({ page,
     expect(await tooSmall(page), more).toEqual([]);
   }
   await expectBar(page);
-});
-
-test("heatmap and timeline: 24 pixels everywhere", async ({ page, request }) => {
-  const { node, range } = await networkStalls(request, "targets-order");
-  const marks = { markA: `${range.from + 10_000}-${range.from + 20_000}`, markB: "rest" };
-  const lane = { query: `{node="${node}",cpu="11"}`, hit: "net_rx_action", before: "100" };
-  for (const [view, more] of [
-    ["heatmap", { query: `{node="${node}"}`, ...marks }],
-    ["timeline", lane],
-  ] as const)
-    for (const unfolded of ["", UNFOLDED]) {
-      await page.goto(at(range, { view, ...more, ...(unfolded === "" ? {} : { more: unfolded }) }));
-      await expect.poll(() => colours(page, view)).toBeGreaterThan(2);
-      await expect.poll(() => colours(page)).toBeGreaterThan(1);
-      await page.waitForLoadState("networkidle");
-      expect(await tooSmall(page), `${view}, ${unfolded}`).toEqual([]);
-    }
-});
-
-test("nodes: 24 pixels everywhere, 44 for the main ones", async ({ page }) => {
-  const body = JSON.stringify({ nodes: fleet(60) });
-  await page.route("**/api/v1/nodes", (route) => route.fulfill({ contentType: "application/json", body }));
-  await page.goto("/?view=nodes&more=totals&agent=instance-7&find=node");
-  await expect(page.locator(".nodes .vtable-row").first()).toBeVisible();
-  await expect(page.getByTestId("agent-details")).toBeVisible();
-  expect(await tooSmall(page)).toEqual([]);
-  await expectMain(page.locator(".header > .brand, .header .menu > button"));
-  await page.unrouteAll({ behavior: "ignoreErrors" });
-});
-
-test("what opens over a view: 24 pixels everywhere", async ({ page, windows }) => {
-  await page.goto(at(windows.after));
-  await expect.poll(() => colours(page)).toBeGreaterThan(2);
-  await page.keyboard.press("Control+k");
-  await expect(page.getByRole("dialog", { name: "Go to" }).getByRole("option").first()).toBeVisible();
-  expect(await tooSmall(page), "palette").toEqual([]);
-  await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "More", exact: true }).click();
-  await page.getByRole("button", { name: "Saved views" }).click();
-  await expect(page.getByRole("dialog", { name: "Saved views" })).toBeVisible();
-  expect(await tooSmall(page), "saved views").toEqual([]);
-  await page.keyboard.press("Escape");
-  await page.keyboard.press("?");
-  await expect(page.getByRole("dialog", { name: "Keyboard help" })).toBeVisible();
-  expect(await tooSmall(page), "all keys").toEqual([]);
 });

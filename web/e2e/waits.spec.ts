@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type APIRequestContext, request } from "@playwright/test";
 import { serious } from "./axe.ts";
-import { at, expect, held, parameter, placeOf, rested, test } from "./stack.ts";
+import { at, expect, held, parameter, placeOf, test } from "./stack.ts";
 import { warn } from "./warned.ts";
 import { waitCovered } from "./windows.ts";
 
@@ -311,13 +311,6 @@ test("a timeline shows waits between the samples of a thread, in words", async (
   await expect.poll(() => parameter(page, "zoom")).not.toBe(null);
   await expect(list).toContainText(words);
   expect(await serious(page)).toEqual([]);
-  // The wheel with Ctrl zooms as it does over the samples below.
-  const zoom = await rested(page, "zoom");
-  await waits.hover();
-  await page.keyboard.down("Control");
-  await page.mouse.wheel(0, 300);
-  await page.keyboard.up("Control");
-  await expect.poll(() => parameter(page, "zoom")).not.toBe(zoom);
   await page.getByTestId("waits-shown").click();
   await expect(page.getByTestId("waits")).toHaveCount(0);
   await expect.poll(() => parameter(page, "waits")).toBe("0");

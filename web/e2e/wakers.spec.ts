@@ -1,7 +1,7 @@
 /** Who ended waits, where it is known by construction whose each of them is, and of which nobody is told. */
 import { readFileSync } from "node:fs";
 import type { APIRequestContext, Page } from "@playwright/test";
-import { serious, seriousInBoth } from "./axe.ts";
+import { serious } from "./axe.ts";
 import { graphs, TAKEN, WINDOW } from "./known.ts";
 import { otlp, PERIOD_NS } from "./otlp.ts";
 import { askAnew, at, expect, parameter, placeOf, pointAt, test } from "./stack.ts";
@@ -78,7 +78,7 @@ test("the wakers of what is zoomed stand above it, with what is not known of the
   await why.focus();
   await page.keyboard.press("Enter");
   await expect(reason).toBeVisible();
-  expect(await seriousInBoth(page)).toEqual([]);
+  expect(await serious(page)).toEqual([]);
   await why.click();
   await expect(reason).toHaveCount(0);
   // Both roots are as wide as each other, and meet: the upper graph stands on its head.

@@ -40,64 +40,6 @@ test("both sides by service, judged: what grew is marked, what is steady is grey
   await expect.poll(() => parameter(page, "query")).toContain(`service="who-grows-${end}"`);
 });
 
-/** The same halves with each label that a tab is about, all of what grows called alike. */
-async function labelled(request: APIRequestContext, from: number) {
-  for (const [name, before, after] of [
-    ["grows", 4, 40],
-    ["steady", 20, 20],
-  ] as const) {
-    const value = `${name}-${process.pid}`;
-    const times = Array.from({ length: 16 }, (_, second) => {
-      const count = second < 8 ? before : after;
-      return Array.from({ length: count }, (_, i) => from + (second + (i + 0.5) / count) * 1000);
-    }).flat();
-    const of = Object.fromEntries(
-      ["k8s.pod.name", "container.name", "process.executable.name", "thread.name"].map((key) => [key, value]),
-    );
-    const stacks = [{ frames: [1, 0], samples: times.length, times }];
-    const answer = await request.post("/v1development/profiles", {
-      headers: { "content-type": "application/x-protobuf" },
-      data: Buffer.from(
-        otlp({
-          ...{ service: `tab-${value}`, node: value, version: value, of, at: from },
-          ...{ frames: [prog("main"), prog(name)], stacks },
-        }),
-      ),
-    });
-    expect(answer.status(), await answer.text()).toBe(200);
-  }
-  return { query: `{service=~"tab-(grows|steady)-${process.pid}"}`, grown: `grows-${process.pid}` };
-}
-
-test("each label that there is has a tab, judged by itself, and a list of whose time a frame is", async ({
-  page,
-  windows,
-  request,
-}) => {
-  const { from } = windows.before;
-  const { query, grown } = await labelled(request, from);
-  const sides = { before: { from, until: from + 8_000 }, after: { from: from + 8_000, until: from + 16_000 } };
-  await page.goto(comparison({ busy: "", ...sides }, { query }));
-  const labels = ["Service", "Pod", "Container", "Node", "Process", "Thread", "Version"];
-  const tabs = page.getByRole("tablist", { name: "Beside the graph" }).getByRole("tab");
-  await expect(tabs).toHaveText(["Causes", "Functions", ...labels, "Spent by", "Frame"]);
-  for (const label of labels) {
-    await page.getByRole("tab", { name: label, exact: true }).click();
-    const rows = page.getByRole("grid", { name: `Both windows by ${label.toLowerCase()}` }).locator(".vtable-row");
-    await expect(rows).toHaveCount(2);
-    await expect(rows.filter({ hasText: grown })).toHaveClass(/grew/);
-    await expect(rows.filter({ hasText: `steady-${process.pid}` })).toHaveClass(/same/);
-    // A table's own rate: it says so.
-    await expect(page.getByTestId("judged")).toHaveText("1 of 2 changed; false discovery rate of this table: 5 %");
-  }
-  await page.goto(at({ from, until: from + 16_000 }, { query, tab: "spent" }));
-  for (const label of ["service", "pod", "container", "process", "thread", "node"]) {
-    const rows = page.getByRole("region", { name: `Spent by ${label}` }).locator(".spent-row");
-    await expect(rows).toHaveCount(2);
-    await expect(rows.first()).toContainText(grown);
-  }
-});
-
 test("the cause is the lowest frame; it opens to the callers that changed because they call it", async ({
   page,
   windows,

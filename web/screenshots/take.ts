@@ -18,33 +18,32 @@ const SIZES = [
 const THEMES = ["light", "dark"] as const;
 /** Waits, with the graph of who ended them above their own. */
 const WOKEN = "type=off_cpu&woken=1";
-const VIEWS = CHOICES.view ?? [];
 /** Each has a sheet of its own: a view by its name in the address, `sheets/threads.jpg`, what else fills a screen. */
 const FIRST: readonly (readonly [name: string, address: string])[] = [
-  ...VIEWS.map((view) => [view, `/?view=${view}`] as const),
+  ...(CHOICES.view ?? []).map((view) => [view, `/?view=${view}`] as const),
   ["threads by process", "/?view=threads&by=process"],
   ["woken by", `/?${WOKEN}`],
 ];
-/** Each state is shown on all of them, those that somebody adds as well. */
-const SCREENS = [...VIEWS.map((view) => `/?view=${view}`), `/?${WOKEN}`];
-/** Nodes are not selected, and have no samples. */
-const OF_SAMPLES = SCREENS.filter((address) => !address.includes("=nodes"));
 const KUBELET = 'query={service="kubelet"}';
 const EMPTY = "from=0&until=60000";
 
-/** What has nothing to show: of a comparison both windows, of nodes what is looked for. */
-function emptied(address: string): string {
-  if (address.includes("=nodes")) return `${address}&find=nobody-has-this`;
-  return address.includes("=compare") ? `${address}&query={service=%22nobody%22}` : `${address}&${EMPTY}`;
-}
-
 /** What a state does before the page is opened, and the addresses that show it. */
-const STATES: Record<
-  string,
-  { before?: (page: Page) => Promise<unknown>; addresses: readonly string[]; waits?: boolean }
-> = {
-  empty: { addresses: SCREENS.map(emptied) },
-  loading: { before: (page) => page.route("**/api/v1/**", () => {}), addresses: SCREENS, waits: true },
+const STATES: Record<string, { before?: (page: Page) => Promise<unknown>; addresses: string[]; waits?: boolean }> = {
+  empty: {
+    addresses: [
+      `/?${EMPTY}`,
+      "/?view=compare&query={service=%22nobody%22}",
+      `/?view=heatmap&${EMPTY}`,
+      `/?view=timeline&${EMPTY}`,
+      `/?view=threads&${EMPTY}`,
+      `/?${WOKEN}&${EMPTY}`,
+    ],
+  },
+  loading: {
+    before: (page) => page.route("**/api/v1/**", () => {}),
+    addresses: ["/", "/?view=compare", "/?view=threads", `/?${WOKEN}`, "/?view=nodes"],
+    waits: true,
+  },
   error: {
     before: (page) =>
       page.route("**/api/v1/**", (route) =>
@@ -53,10 +52,21 @@ const STATES: Record<
           json: { error: { code: "overloaded", message: "all turns are taken", hint: "ask again in a moment" } },
         }),
       ),
-    addresses: SCREENS,
+    addresses: ["/", "/?view=compare", "/?view=threads", `/?${WOKEN}`, "/?view=nodes"],
   },
-  "one process": { addresses: OF_SAMPLES.map((address) => `${address}&by=thread&${KUBELET}`) },
-  "three warnings": { before: warn, addresses: OF_SAMPLES.map((address) => `${address}&more=data`) },
+  "one process": {
+    addresses: [
+      `/?${KUBELET}`,
+      `/?view=compare&${KUBELET}`,
+      `/?view=timeline&${KUBELET}`,
+      `/?view=threads&by=thread&${KUBELET}`,
+      `/?${WOKEN}&${KUBELET}`,
+    ],
+  },
+  "three warnings": {
+    before: warn,
+    addresses: ["/?more=data", "/?view=compare&more=data", `/?${WOKEN}&more=data`],
+  },
   "10000 nodes": {
     before: (page) => page.route("**/api/v1/nodes", (route) => route.fulfill({ json: { nodes: fleet(10_000) } })),
     addresses: ["/?view=nodes", "/?view=nodes&more=totals", "/?view=nodes&trouble=lost"],
@@ -130,7 +140,7 @@ for (const [state, { before, addresses, waits = false }] of Object.entries(STATE
         for (const address of addresses) {
           const page = await browser.newPage({ viewport: { width, height } });
           await before?.(page);
-          const bytes = await picture(page, `${address}&theme=${theme}`, waits);
+          const bytes = await picture(page, `${address}${address.includes("?") ? "&" : "?"}theme=${theme}`, waits);
           pictures.push({ about: `${state}: ${address}, ${width} x ${height}, ${theme}`, width, bytes });
           await page.unrouteAll({ behavior: "ignoreErrors" });
           await page.close();

@@ -73,13 +73,10 @@ export function Flamegraph(props: FlamegraphProps) {
     const node = findSelection(tree, selectionOf(menu.tree, menu.node));
     return node === null ? null : { ...menu, tree, node };
   }, [menu, tree]);
-  /** A graph that is higher than what is in sight of it stays where it is. */
-  const closeMenu = () => {
-    setMenu(null);
-    canvas.current?.focus({ preventScroll: true });
-  };
   useLayoutEffect(() => {
-    if (menu !== null && open === null) closeMenu();
+    if (menu === null || open !== null) return;
+    setMenu(null);
+    canvas.current?.focus();
   }, [menu, open]);
   const [copied, setCopied] = useState("");
   const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
@@ -251,7 +248,10 @@ export function Flamegraph(props: FlamegraphProps) {
           anchor={() => menuAnchor(open.node, open.x)}
           name={`Frame ${titleOf(tree, open.node)}`}
           actions={actionsOf(open.node)}
-          onClose={(back) => (back ? closeMenu() : setMenu(null))}
+          onClose={(back) => {
+            setMenu(null);
+            if (back) canvas.current?.focus();
+          }}
         />
       )}
       {props.foot !== undefined && (

@@ -1,6 +1,6 @@
 /**
  * Waits of the threads of a timeline as bars, a row for each thread, over the same time as the samples below. By keys:
- * arrows go through waits and threads, Enter fits one, Escape leaves it. The wheel does what it does on the samples.
+ * arrows go through waits and threads, Enter fits one, Escape leaves it.
  */
 import { useEffect, useState } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
@@ -21,8 +21,6 @@ import { inOrder, partOf } from "../../logic/waits/parts.ts";
 import { canvasFont } from "../ui/axis.ts";
 import { useBeside } from "../ui/beside.ts";
 import { type Surface, styleOf, useCanvas } from "../ui/hooks.ts";
-import { isZoom, scrollPageFirst } from "../ui/wheel.ts";
-import { wheelFactor } from "./usePointer.ts";
 
 interface Props {
   lanes: readonly WaitLane[];
@@ -111,7 +109,6 @@ export function WaitLanes({ lanes: all, from, range, extentNs, chosen, theme, on
       </div>
       <div
         class="wait-box"
-        data-zooms="the time"
         ref={box}
         onScroll={drawSoon}
         style={{ height: `${Math.min(lanes.length, MOST_IN_SIGHT) * LANE}px` }}
@@ -131,12 +128,6 @@ export function WaitLanes({ lanes: all, from, range, extentNs, chosen, theme, on
             tabIndex={0}
             data-testid="waits"
             onKeyDown={onKeyDown}
-            onWheel={(event) => {
-              if (!isZoom(event)) return scrollPageFirst(event);
-              event.preventDefault();
-              const { left, width } = event.currentTarget.getBoundingClientRect();
-              onRange(zoomed(range, wheelFactor(event), (event.clientX - left) / width, extentNs));
-            }}
             onPointerMove={(event) => {
               const place = placeAt(event);
               setHover(place === null ? null : { ...place, of: all, x: event.clientX, y: event.clientY });

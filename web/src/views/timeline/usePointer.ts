@@ -25,11 +25,6 @@ interface Given {
 
 /** A shorter drag is a click with a shaky hand. */
 const LEAST_PIXELS = 4;
-/** Pixels of the wheel by which what is in sight becomes e times as long. */
-const WHEEL = 400;
-
-/** How much longer what is in sight becomes by the wheel, or shorter. */
-export const wheelFactor = ({ deltaY }: Pick<WheelEvent, "deltaY">) => Math.exp(deltaY / WHEEL);
 
 export function usePointer({ chart, from, range, box, canvas, size, onRange, onSelect }: Given) {
   const { tree, extentNs } = chart;
@@ -53,7 +48,7 @@ export function usePointer({ chart, from, range, box, canvas, size, onRange, onS
       if (bounds === undefined) return;
       const sideways = event.shiftKey ? event.deltaY : event.deltaX;
       if (isZoom(event)) {
-        onRange(zoomed(range, wheelFactor(event), (event.clientX - bounds.left) / bounds.width, extentNs));
+        onRange(zoomed(range, Math.exp(event.deltaY / 400), (event.clientX - bounds.left) / bounds.width, extentNs));
       } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
         onRange(panned(range, (sideways / bounds.width) * span, extentNs));
       } else return scrollPageFirst(event);
