@@ -43,7 +43,7 @@ const sharedChunk = (id: string) => Object.entries(SHARED).find(([path]) => id.e
 const PLAIN_IMPORT = "export const __vitePreload = (load) => load();";
 
 /** Tests that change the time zone: a process has one, and what a thread sets is none. */
-const OF_ZONES = ["src/views/ui/axis.test.ts", "src/logic/time/ticks.test.ts", "src/logic/time/readRange.test.ts"];
+const OF_ZONES = ["src/logic/time/ticks.test.ts", "src/logic/time/readRange.test.ts"];
 
 // The server embeds dist/ and serves it under a strict content security policy: no inline scripts or styles, so
 // nothing is inlined here either.
