@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::outage::{Load, check_stored, until};
+use super::outage::{FIVE_AGENTS, Load, check_stored, until};
 use super::scene::Scene;
 use crate::bucket::{Bucket, environment, url};
 use crate::http::integer;
@@ -15,20 +15,6 @@ use crate::service::make_dir;
 use crate::stack::{Alone, Elsewhere};
 use crate::tools::{Ready, S3_SERVER};
 
-const LOAD: [&str; 12] = [
-    "--agents",
-    "5",
-    "--batches",
-    "0",
-    "--samples",
-    "200",
-    "--in-flight",
-    "4",
-    "--pace-ms",
-    "100",
-    "--interval-ms",
-    "1000",
-];
 const SERVER: [&str; 6] = ["--commit-interval", "300ms", "--min-free", "1MiB", "--settle", "5s"];
 /// More than are made, so that all of them stay.
 const KEEP: &str = "100";
@@ -68,7 +54,7 @@ pub(crate) fn under_load(scene: &Scene<'_>) -> Result<()> {
 
 fn drill(scene: &Scene<'_>, logs: &Path, places: &Places) -> Result<()> {
     let mut alone = server(scene, &logs.join("store"), places, &places.store)?;
-    let load = Load::start(alone.client.base(), &LOAD)?;
+    let load = Load::start(alone.client.base(), &FIVE_AGENTS)?;
     let rounds = scene.rounds(2, 10);
     let mut before = 0;
     for round in 0..rounds {

@@ -176,6 +176,22 @@ pub(super) fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Resu
     }
 }
 
+/// Several batches of each are in flight, for as long as nobody ends them.
+pub(super) const FIVE_AGENTS: [&str; 12] = [
+    "--agents",
+    "5",
+    "--batches",
+    "0",
+    "--samples",
+    "200",
+    "--in-flight",
+    "4",
+    "--pace-ms",
+    "100",
+    "--interval-ms",
+    "1000",
+];
+
 /// The synthetic fleet as a background process.
 pub(crate) struct Load {
     child: Child,

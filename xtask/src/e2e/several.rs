@@ -9,28 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 
-use super::outage::{Load, check_load, until};
+use super::outage::{FIVE_AGENTS, Load, check_load, until};
 use super::scene::Scene;
 use crate::http::integer;
 use crate::service::make_dir;
 use crate::stack::{self, Alone, Elsewhere};
 
 const SERVERS: usize = 3;
-
-const LOAD: [&str; 12] = [
-    "--agents",
-    "5",
-    "--batches",
-    "0",
-    "--samples",
-    "200",
-    "--in-flight",
-    "4",
-    "--pace-ms",
-    "100",
-    "--interval-ms",
-    "1000",
-];
 
 /// A server lives for as long as this, at least and at most, before one of them is killed.
 const LIFE_MS: (u64, u64) = (50, 4_000);
@@ -82,7 +67,7 @@ pub(crate) fn killed_at_random_moments(scene: &Scene<'_>) -> Result<()> {
         members.push(member(scene, &state_dir, &data, &more)?);
     }
     let urls: Vec<&str> = members.iter().map(|member| member.client.base()).collect();
-    let load = Load::start(&urls.join(","), &LOAD)?;
+    let load = Load::start(&urls.join(","), &FIVE_AGENTS)?;
     let mut chance = Chance(seed);
     let rounds = scene.rounds(6, 100);
     for round in 0..rounds {

@@ -3,7 +3,7 @@
 //! In: rows of batches, and which batches those are. Out: files and entries of the tables' logs, and an answer to each
 //! sender.
 //!
-//! Order on the disk: dictionaries, of them stacks behind frames, then `batches`, then `samples` together with each
+//! Order on the disk: dictionaries (stacks last), then `batches`, then `samples` together with each
 //! instance's highest number. So a crash in between leaves only rows that nobody refers to yet, and the senders, who
 //! got no answer, send again.
 

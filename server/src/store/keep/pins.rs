@@ -1,6 +1,6 @@
 //! All tables of a store at one moment, of one too that is written meanwhile.
 //!
-//! A commit writes dictionaries, of them stacks behind frames, then `batches`, then `samples`, and roll-ups are made of
+//! A commit writes dictionaries (stacks last), then `batches`, then `samples`, and roll-ups are made of
 //! samples. So they are looked at the other way round: whatever a row refers to is there when its turn comes. `batches`
 //! may then be ahead of `samples` by the commit that is under way: it is taken a few versions back, to where every
 //! batch is stored. Where several servers write, one's commit may have ended while another's is under way, and no

@@ -143,8 +143,8 @@ pub(super) fn run(args: &Args, folder: &Path, figures: &mut Figures) -> Result<(
             build.start(frequency_hz)?;
         }
         sleep(args.warm_up, &mut builds, &mut load, &stop)?;
-        let mut last = read(&builds)?;
         let begin = read(&builds)?;
+        let mut last = begin;
         for window in 1..=args.windows {
             sleep(args.seconds, &mut builds, &mut load, &stop)?;
             let now = read(&builds)?;

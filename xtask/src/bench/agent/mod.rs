@@ -76,6 +76,7 @@ impl Drop for BpfStatistics {
 }
 
 /// One moment's counters.
+#[derive(Clone, Copy)]
 struct Counters {
     cpu_seconds: f64,
     bpf: Bpf,
